@@ -81,8 +81,8 @@ type Step struct {
 
 // Skipped is an engine that a walk passed over.
 type Skipped struct {
-	Engine int
-	Rank   int
+	Engine int32
+	Rank   int32
 	Reason Reason
 }
 
@@ -131,7 +131,7 @@ func (w *Walk) Next() (step Step, ok bool) {
 		case w.resort && !reason.soft():
 			continue // offered in the first round, or never
 		case !w.resort && reason != ReasonNone:
-			w.note(Skipped{Engine: e, Rank: rank, Reason: reason})
+			w.note(Skipped{Engine: int32(e), Rank: int32(rank), Reason: reason})
 			continue
 		}
 		return Step{Engine: e, Rank: rank, Fallback: s >= w.class.layout.owners, LastResort: w.resort, Reason: reason}, true

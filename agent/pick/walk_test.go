@@ -178,7 +178,7 @@ func TestLastResort(t *testing.T) {
 			t.Fatalf("got %+v after the last", got)
 		}
 	}
-	reasons := map[int]Reason{}
+	reasons := map[int32]Reason{}
 	for _, s := range w.Skipped() {
 		reasons[s.Engine] = s.Reason
 	}
