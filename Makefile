@@ -1,0 +1,52 @@
+# irb, the inference routing balancer. `make help` lists the targets.
+
+GO      ?= go
+VERSION ?= 0.1.0
+COMMIT  ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+# How long each fuzz test runs in `make test`.
+FUZZTIME ?= 3s
+
+.PHONY: help setup build demo test lint unit static fuzz bench clean
+
+help: ## List the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+setup: ## Install what is missing: C++ compiler, CLP headers, minisign
+	@.ci/setup
+
+build: setup ## Build bin/irbctl (with CLP) and bin/irb-agent (static)
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/irbctl ./cmd/irbctl
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/irb-agent ./cmd/irb-agent
+
+demo: build ## Solve, sign, explain, route real traffic, lose half an engine, solve again
+	$(GO) run ./examples/demo -irbctl bin/irbctl -agent bin/irb-agent
+
+test: build lint unit static fuzz demo ## Everything that CI checks
+
+lint: setup ## gofmt, go vet, staticcheck
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+unit: setup ## All tests, with the race detector
+	$(GO) test -race ./...
+
+static: ## The agent without cgo; irbctl without CLP
+	CGO_ENABLED=0 $(GO) build -o bin/irb-agent-static ./cmd/irb-agent && rm bin/irb-agent-static
+	CGO_ENABLED=0 $(GO) build -o bin/irbctl-nocgo ./cmd/irbctl && bin/irbctl-nocgo version && rm bin/irbctl-nocgo
+
+fuzz: setup ## Every fuzz test, FUZZTIME each
+	@set -e; for package in $$(git grep -l '^func Fuzz' -- '*_test.go' | xargs -n1 dirname | sort -u); do \
+		for name in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$package/*_test.go | sed 's/func //'); do \
+			echo "fuzz $$package $$name"; \
+			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) ./$$package >/dev/null || \
+				{ $(GO) test -run "^$$name\$$" ./$$package; exit 1; }; \
+		done; \
+	done
+
+bench: build ## Benchmarks; no test depends on them
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+clean: ## Remove what was built
+	rm -rf bin

@@ -1,0 +1,42 @@
+// Package figure prints numbers for people, the same way everywhere.
+package figure
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Ms prints milliseconds: about four figures.
+func Ms(v float64) string { return Number(v, 4) }
+
+// Rate prints requests per second: about six figures.
+func Rate(v float64) string { return Number(v, 6) }
+
+// SignedMs prints milliseconds with a sign.
+func SignedMs(v float64) string {
+	if text := Ms(v); v > 0 && text != "0" {
+		return "+" + text
+	}
+	return Ms(v)
+}
+
+// Percent prints a fraction as a percentage.
+func Percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }
+
+// Number prints v with n significant figures, never an exponent, without
+// trailing zeros; the digits of a whole number are all kept.
+func Number(v float64, n int) string {
+	if math.Abs(v) < 5e-10 {
+		return "0"
+	}
+	digits := n - 1 - int(math.Floor(math.Log10(math.Abs(v))))
+	text := strconv.FormatFloat(v, 'f', max(0, min(digits, 9)), 64)
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	if text == "-0" {
+		return "0"
+	}
+	return text
+}

@@ -1,0 +1,152 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// addBounds turns shares, rules and caps into bounds on pairs, groups of
+// pairs, and sets of engines. Shares are of offered demand.
+func (c *Compiled) addBounds() error {
+	for s, demand := range c.SourceDemand {
+		d := c.Fleet.Demand[demand]
+		class := c.classOf[d.Class]
+		if class.MaxShare > 0 {
+			c.boundPairs(s, nil, 0, class.MaxShare)
+		}
+		if class.MaxDomainShare > 0 {
+			c.addDomainGroups(s, class)
+		}
+		for i := range c.Fleet.Policy.Rules {
+			r := &c.Fleet.Policy.Rules[i]
+			if r.Forbid || !r.appliesTo(d) {
+				continue
+			}
+			lo, hi := 0.0, math.Inf(1)
+			if r.MinShare != nil {
+				lo = *r.MinShare
+			}
+			if r.MaxShare != nil {
+				hi = *r.MaxShare
+			}
+			if r.Engine != "" {
+				c.boundPairs(s, r, lo, hi)
+			} else {
+				c.addGroup(r.Name, s, lo, hi, func(e *EngineNode) bool { return e.Region == r.Region })
+			}
+		}
+	}
+	return c.addCaps()
+}
+
+// boundPairs tightens the bounds of the pairs of source s that rule r covers
+// (nil: all) to shares of its demand.
+func (c *Compiled) boundPairs(s int, r *Rule, minShare, maxShare float64) {
+	if c.Lower == nil {
+		c.Lower = make([]float64, c.Pairs())
+		c.Upper = make([]float64, c.Pairs())
+		for k := range c.Upper {
+			c.Upper[k] = math.Inf(1)
+		}
+	}
+	demand := c.Sources[s].DemandRPS
+	for k := c.Row[s]; k < c.Row[s+1]; k++ {
+		if r == nil || r.Engine == c.Engines[c.Col[k]].Name {
+			c.Lower[k] = max(c.Lower[k], minShare*demand)
+			c.Upper[k] = min(c.Upper[k], maxShare*demand)
+		}
+	}
+}
+
+func (c *Compiled) addDomainGroups(s int, class *Class) {
+	label := c.Fleet.Policy.FailureDomain
+	seen := make(map[string]bool)
+	for k := c.Row[s]; k < c.Row[s+1]; k++ {
+		domain := c.Engines[c.Col[k]].Domain
+		if seen[domain] {
+			continue
+		}
+		seen[domain] = true
+		c.addGroup(fmt.Sprintf("max_domain_share of %s in %s %s", class.Name, label, domain), s, 0, class.MaxDomainShare,
+			func(e *EngineNode) bool { return e.Domain == domain })
+	}
+}
+
+func (c *Compiled) addGroup(name string, s int, minShare, maxShare float64, in func(*EngineNode) bool) {
+	g := Group{Name: name, Source: s, MinRPS: minShare * c.Sources[s].DemandRPS, MaxRPS: maxShare * c.Sources[s].DemandRPS}
+	for k := c.Row[s]; k < c.Row[s+1]; k++ {
+		if in(&c.Engines[c.Col[k]]) {
+			g.Engines = append(g.Engines, c.Col[k])
+		}
+	}
+	if len(g.Engines) > 0 || g.MinRPS > 0 {
+		c.Groups = append(c.Groups, g)
+	}
+}
+
+// addCaps adds the caps. Requests of a cap are reference requests: the
+// policy's, else that of its engines, which must then agree.
+func (c *Compiled) addCaps() error {
+	var errs []error
+	for _, limit := range c.Fleet.Policy.Caps {
+		w := WorkCap{Name: limit.Name}
+		work := 0.0
+		if r := c.Fleet.Policy.Reference; r != nil {
+			work = r.Prompt + c.Fleet.Policy.OutputTokenWork*r.Output
+		}
+		for e := range c.Engines {
+			node := &c.Engines[e]
+			if node.Limit <= 0 || (limit.Engine != node.Name && limit.Region != node.Region) {
+				continue
+			}
+			if c.Fleet.Policy.Reference == nil {
+				if work != 0 && work != node.ReferenceWork {
+					errs = append(errs, fmt.Errorf("%s: its engines have different reference requests; set reference in the policy to say what max_rps counts", limit.Name))
+					break
+				}
+				work = node.ReferenceWork
+			}
+			w.Engines = append(w.Engines, int32(e))
+		}
+		if w.MaxWork = limit.MaxRPS * work; len(w.Engines) > 0 {
+			c.Caps = append(c.Caps, w)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// addStay adds what leaving the previous engine costs: each req/s that leaves
+// loses its cached prefix, cache_penalty_ms once per requests_per_key requests.
+func (c *Compiled) addStay(previous Previous) {
+	if previous == nil {
+		return
+	}
+	c.Stay = make([]float64, c.Pairs())
+	c.StayPenaltyMs = make([]float64, c.Pairs())
+	for s, demand := range c.SourceDemand {
+		d := c.Fleet.Demand[demand]
+		was := previous[SourceKey{d.Cluster, d.Class}]
+		for k := c.Row[s]; k < c.Row[s+1]; k++ {
+			fraction := was[c.Engines[c.Col[k]].Name]
+			if fraction > 0 {
+				c.Stay[k] = fraction * d.RPS
+				c.StayPenaltyMs[k] = c.CachePenaltyMs(demand, int(c.Col[k])) / d.RequestsPerKey
+			}
+		}
+	}
+}
+
+// CachePenaltyMs is what one conversation loses when it leaves an engine: by
+// default the time to compute its cached prompt again, h p TTFT(0)/p_ref.
+func (c *Compiled) CachePenaltyMs(demand, node int) float64 {
+	d := c.Fleet.Demand[demand]
+	if p := c.classOf[d.Class].CachePenaltyMs; p != nil {
+		return *p
+	}
+	if p := c.Fleet.Policy.CachePenaltyMs; p != nil {
+		return *p
+	}
+	p := c.Profile(node)
+	return d.CachedFraction * d.PromptTokens * p.TTFT.At(0) / p.PromptTokens
+}

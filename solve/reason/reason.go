@@ -1,0 +1,220 @@
+// Package reason reads the optimality conditions of a certified solution: what
+// one more request costs on each engine, part by part, and why each weight is
+// what it is, as a stable code and as a sentence.
+//
+// All engines that a source uses have the same marginal cost, its price; one
+// that it does not use loses by its reduced cost. A marginal cost in ms is
+//
+//	net + base + delay + externality + kink + limit + share + cache
+//
+//	net, base    the network and the engine without load
+//	delay        w D(v): what the request itself waits at plan
+//	externality  w v D'(v-): what it adds to the delay of all others
+//	kink         the part of the engine's price between the left and the right
+//	             derivative, where the plan sits on a kink of the profile
+//	limit        the price of the engine's limit, if it is at its limit
+//	share        prices of shares (rules, max_share, domains) and caps
+//	cache        -penalty per request where a conversation would come home
+package reason
+
+import (
+	"math"
+
+	"github.com/irb-project/irb/agent/snapshot"
+	"github.com/irb-project/irb/solve/model"
+	"github.com/irb-project/irb/solve/profile"
+)
+
+// snap is how near, relative to an engine's limit, a load counts as being at
+// the limit or on a kink.
+const snap = 1e-9
+
+// Reader reads one solution.
+type Reader struct {
+	c        *model.Compiled
+	sol      *model.Solution
+	first    []int   // sol.Flows[first[s]:first[s+1]] are those of source s
+	load     []Load  // per engine
+	groupsOf [][]int // groups of each source
+	capsOf   [][]int // caps of each engine
+	groupHas []map[int32]bool
+}
+
+// Load is what an engine carries at plan, in its own units per second.
+type Load struct {
+	RPS    float64 // requests
+	Work   float64 // Y
+	Prompt float64 // P, prompt tokens to compute
+	Output float64 // O, output tokens
+}
+
+// NewReader prepares to read sol, an answer to c.
+func NewReader(c *model.Compiled, sol *model.Solution) *Reader {
+	r := &Reader{c: c, sol: sol, load: make([]Load, len(c.Engines))}
+	r.first = make([]int, len(c.Sources)+1)
+	s := 0
+	for i, f := range sol.Flows {
+		for f.Pair >= c.Row[s+1] {
+			s++
+			r.first[s] = i
+		}
+		source, l := &c.Sources[s], &r.load[c.Col[f.Pair]]
+		l.RPS += f.RPS
+		l.Work += f.RPS * source.Work
+		l.Prompt += f.RPS * source.PromptTokens
+		l.Output += f.RPS * source.OutputTokens
+	}
+	for s++; s <= len(c.Sources); s++ {
+		r.first[s] = len(sol.Flows)
+	}
+	r.indexBounds()
+	return r
+}
+
+func (r *Reader) indexBounds() {
+	r.groupsOf = make([][]int, len(r.c.Sources))
+	r.groupHas = make([]map[int32]bool, len(r.c.Groups))
+	for g, group := range r.c.Groups {
+		r.groupsOf[group.Source] = append(r.groupsOf[group.Source], g)
+		r.groupHas[g] = make(map[int32]bool, len(group.Engines))
+		for _, e := range group.Engines {
+			r.groupHas[g][e] = true
+		}
+	}
+	r.capsOf = make([][]int, len(r.c.Engines))
+	for i, limit := range r.c.Caps {
+		for _, e := range limit.Engines {
+			r.capsOf[e] = append(r.capsOf[e], i)
+		}
+	}
+}
+
+// Flows returns the positive flows of a source, in order of engine.
+func (r *Reader) Flows(s int) []model.Flow { return r.sol.Flows[r.first[s]:r.first[s+1]] }
+
+// Load returns what an engine carries at plan.
+func (r *Reader) Load(e int) Load { return r.load[e] }
+
+// AtLimit says whether an engine carries all that may be planned on it.
+func (r *Reader) AtLimit(e int) bool {
+	return r.load[e].Work >= r.c.Engines[e].Limit*(1-snap)
+}
+
+// Utilization returns v of an engine at plan; its limit where it is at it.
+func (r *Reader) Utilization(e int) float64 {
+	if node := r.c.Engines[e]; node.Capacity > 0 {
+		return r.load[e].Work / node.Capacity
+	}
+	return 0
+}
+
+// Cost returns the marginal cost of pair k in ms by component. Total is their
+// sum; for a used pair it equals the source's price within the certificate.
+func (r *Reader) Cost(s, k int) snapshot.Cost {
+	source, e := r.c.Sources[s], int(r.c.Col[k])
+	cost := r.EngineCost(source, e)
+	demand := r.c.SourceDemand[s]
+	cost.Net = r.c.NetMs(demand, e)
+	cost.Base = r.c.BaseMs(source, e)
+	cost.Share = r.sharePrice(s, e)
+	cost.Cache, cost.Share = r.pairTerms(s, k, cost)
+	cost.Total = sum(cost)
+	return cost
+}
+
+func sum(c snapshot.Cost) float64 {
+	return c.Net + c.Base + c.Delay + c.Externality + c.Kink + c.Limit + c.Share + c.Cache
+}
+
+// EngineCost returns the parts of a request's marginal cost that its engine
+// makes: delay, externality, kink, limit.
+func (r *Reader) EngineCost(source model.Source, e int) snapshot.Cost {
+	node, l := &r.c.Engines[e], r.load[e]
+	var cost snapshot.Cost
+	add := func(sink *profile.Sink, load, amount, price float64, limited bool) {
+		load = snapLoad(sink, load)
+		delay := sink.Delay(load)
+		left, right := sink.Marginal(load)
+		cost.Delay += amount * delay
+		cost.Externality += amount * (left - delay)
+		switch {
+		case limited:
+			cost.Limit += amount * max(0, price-left)
+		case right > left:
+			cost.Kink += amount * min(max(0, price-left), right-left)
+		}
+	}
+	switch {
+	case node.Limit <= 0:
+	case r.c.Work == model.WorkSplit:
+		add(node.Prefill, l.Prompt, source.PromptTokens, r.sol.PrefillPrice[e], false)
+		add(node.Output, l.Output, source.OutputTokens, r.sol.OutputPrice[e], false)
+		cost.Limit = source.Work * r.sol.EnginePrice[e]
+	default:
+		add(node.Delay, l.Work, source.Work, r.sol.EnginePrice[e], r.AtLimit(e))
+	}
+	return cost
+}
+
+// snapLoad moves a load that is within rounding of a kink or the limit onto it.
+func snapLoad(sink *profile.Sink, y float64) float64 {
+	for _, kink := range sink.Kinks() {
+		if math.Abs(y-kink) <= snap*sink.Limit {
+			return kink
+		}
+	}
+	if y >= sink.Limit*(1-snap) {
+		return sink.Limit
+	}
+	return max(0, y)
+}
+
+// sharePrice is what the groups of a source and the caps of an engine add, in
+// ms per request.
+func (r *Reader) sharePrice(s, e int) float64 {
+	var price float64
+	for _, g := range r.groupsOf[s] {
+		if r.groupHas[g][int32(e)] {
+			price += r.sol.GroupPriceMs[g]
+		}
+	}
+	for _, i := range r.capsOf[e] {
+		price += r.c.Sources[s].Work * r.sol.CapPrice[i]
+	}
+	return price
+}
+
+// pairTerms returns the cache term of a pair and its share price with the
+// price of its own bounds added. By complementary slackness the price of a
+// bound, and of a stay amount that the plan meets exactly, is the reduced cost
+// of the pair without it.
+func (r *Reader) pairTerms(s, k int, cost snapshot.Cost) (cache, share float64) {
+	share = cost.Share
+	x := r.rps(s, k)
+	tolerance := snap * r.c.Sources[s].DemandRPS
+	reduced := func() float64 { return r.sol.SourcePriceMs[s] - sum(cost) }
+	if r.c.Stay != nil && r.c.Stay[k] > 0 && r.c.StayPenaltyMs[k] > 0 {
+		switch penalty := r.c.StayPenaltyMs[k]; {
+		case x < r.c.Stay[k]-tolerance:
+			cache = -penalty
+		case x <= r.c.Stay[k]+tolerance:
+			cache = min(0, max(-penalty, reduced()))
+		}
+		cost.Cache = cache
+	}
+	if r.c.Upper != nil && x >= r.c.Upper[k]-tolerance {
+		share += max(0, reduced())
+	} else if r.c.Lower != nil && r.c.Lower[k] > 0 && x <= r.c.Lower[k]+tolerance {
+		share += min(0, reduced())
+	}
+	return cache, share
+}
+
+func (r *Reader) rps(s, k int) float64 {
+	for _, f := range r.Flows(s) {
+		if f.Pair == k {
+			return f.RPS
+		}
+	}
+	return 0
+}
