@@ -1,5 +1,13 @@
 // Package snapshot is the signed weight file: its types, its text form, its
 // signatures, and the rules by which an agent accepts one.
+//
+// A file is a body and its signatures. The body is TOML in a strict subset
+// (see Decode); each signature is four comment lines, the lines of a minisign
+// signature file after "# minisign: ". Any tool can take them apart:
+//
+//	grep -v '^# minisign: ' weights.toml > body
+//	sed -n 's/^# minisign: //p' weights.toml > body.minisig
+//	minisign -Vm body -P KEY
 package snapshot
 
 import "time"
@@ -10,7 +18,9 @@ const Format = 1
 // QuotaSum is what the quotas of a source sum to: the size of the hash space.
 const QuotaSum = 1 << 32
 
-// Snapshot is the body of a weight file. Engines are in order of name, sources
+// Snapshot is the body of a weight file. A table (a struct, or a slice of them)
+// comes after the plain keys of its parent, but for those marked inline, so
+// that fields are written in the order they have here. Engines are in order of name, sources
 // in order of cluster then class, weights in order of engine.
 type Snapshot struct {
 	Format   int       `toml:"format"`
@@ -141,7 +151,7 @@ type Cut struct {
 	Sources  []string `toml:"sources"` // "cluster/class"
 	Engines  []string `toml:"engines"`
 	Caps     []string `toml:"caps,omitempty"`
-	Groups   []string `toml:"groups,omitempty"`
+	Groups   []string `toml:"groups,omitempty"` // "cluster/class name"
 }
 
 // Source is what one cluster does with one class.
@@ -176,7 +186,7 @@ type Weight struct {
 	Fraction float64 `toml:"fraction"`
 	RPS      float64 `toml:"rps"`
 	RTTMs    float64 `toml:"rtt_ms"`
-	Cost     Cost    `toml:"cost_ms"`
+	Cost     Cost    `toml:"cost_ms,inline"`
 	Code     string  `toml:"code"`   // stable reason code
 	Text     string  `toml:"reason"` // the sentence
 }
@@ -199,7 +209,7 @@ type Cost struct {
 type Alternative struct {
 	Engine    string  `toml:"engine"`
 	LosesByMs float64 `toml:"loses_by_ms"`
-	Cost      Cost    `toml:"cost_ms"`
+	Cost      Cost    `toml:"cost_ms,inline"`
 	Code      string  `toml:"code"`
 	Text      string  `toml:"reason"`
 }
