@@ -52,7 +52,7 @@ func (t *teller) split(o Option) (code, text string) {
 			return CodeAtLimit, fmt.Sprintf("%s is at its limit (%s); one more request from %s costs %s ms at %s: %s.%s",
 				name, t.load(o), t.source(), figure.Ms(t.r.sol.SourcePriceMs[t.s]), either(len(t.used)), t.comparison(), t.next())
 		}
-		return CodeQueueing, fmt.Sprintf("%s is the nearest in time but not filled to its limit (%s): there one more request would wait %s ms itself and delay the others by %s ms together, so that it costs %s ms at %s: %s.%s",
+		return CodeQueueing, fmt.Sprintf("%s is the faster one unloaded, yet it is not filled to its limit (%s): one more request there would wait %s ms itself and delay the others by %s ms together, so that it costs %s ms at %s: %s.%s",
 			name, t.load(o), figure.Ms(o.Cost.Delay), figure.Ms(o.Cost.Externality+o.Cost.Kink), figure.Ms(t.r.sol.SourcePriceMs[t.s]), either(len(t.used)), t.comparison(), t.next())
 	}
 	if math.Abs(o.Cost.Net+o.Cost.Base-first.Cost.Net-first.Cost.Base) <= tieMs && !t.r.AtLimit(first.Engine) {
@@ -63,9 +63,13 @@ func (t *teller) split(o Option) (code, text string) {
 	if t.r.AtLimit(first.Engine) {
 		cause = fmt.Sprintf("%s is at its limit (%s)", t.name(first), t.load(first))
 	}
-	return CodeSpill, fmt.Sprintf("%s takes %s req/s of %s because %s: unloaded it is %s ms slower (network %s, compute %s), and with its own queue one more request costs the same %s ms.%s%s",
+	queue := ", and"
+	if queueing(o) > tieMs {
+		queue = ", and with its own queue"
+	}
+	return CodeSpill, fmt.Sprintf("%s takes %s req/s of %s because %s: unloaded it is %s ms slower (network %s, compute %s)%s one more request costs the same %s ms.%s%s",
 		name, figure.Rate(o.RPS), t.source(), cause,
-		figure.Ms(o.Cost.Net+o.Cost.Base-first.Cost.Net-first.Cost.Base), figure.SignedMs(o.Cost.Net-first.Cost.Net), figure.SignedMs(o.Cost.Base-first.Cost.Base),
+		figure.Ms(o.Cost.Net+o.Cost.Base-first.Cost.Net-first.Cost.Base), figure.SignedMs(o.Cost.Net-first.Cost.Net), figure.SignedMs(o.Cost.Base-first.Cost.Base), queue,
 		figure.Ms(t.r.sol.SourcePriceMs[t.s]), t.next(), atLimitNote(t.r, o))
 }
 
