@@ -1,0 +1,75 @@
+package network
+
+import "math"
+
+// bend is a convex piecewise linear cost of one arc. segment returns the piece
+// [lo, hi] that holds y and its slope; at a breakpoint the piece above or the
+// one below. ok is false beyond the ends of the domain.
+type bend interface {
+	segment(y float64, above bool) (lo, hi, slope float64, ok bool)
+	end() float64 // the domain is [0, end]
+}
+
+// grid is a smooth cost cut at origin + k step for all integers k, at its
+// kinks, at 0 and at its limit. The slope of a piece is the marginal in its
+// middle: the chord where the cost is quadratic, and always within the
+// marginals at the ends of the piece, so that slopes never fall.
+type grid struct {
+	*smooth
+	origin, step float64
+}
+
+// Breakpoints closer than gridSnap steps are one.
+const gridSnap = 1e-6
+
+func (g *grid) end() float64 { return g.limit }
+
+func (g *grid) segment(y float64, above bool) (lo, hi, slope float64, ok bool) {
+	if above && y >= g.limit || !above && y <= 0 {
+		return 0, 0, 0, false
+	}
+	i := g.piece(y, above)
+	q := &g.pieces[i]
+	if q.rise == 0 && g.ps == 0 {
+		return q.lo, q.hi, q.at, true
+	}
+	snap := gridSnap * g.step
+	k := (y - g.origin) / g.step
+	if above {
+		k = math.Floor(k + gridSnap)
+		lo = max(q.lo, g.origin+k*g.step)
+		for hi = g.origin + (k+1)*g.step; hi < y+snap; hi += g.step {
+		}
+	} else {
+		k = math.Ceil(k - gridSnap)
+		hi = min(q.hi, g.origin+k*g.step)
+		for lo = g.origin + (k-1)*g.step; lo > y-snap; lo -= g.step {
+		}
+	}
+	if lo < q.lo+snap {
+		lo = q.lo
+	}
+	if hi > q.hi-snap {
+		hi = q.hi
+	}
+	return min(lo, y), max(hi, y), g.marginal(i, lo+(hi-lo)/2), true
+}
+
+// stay is the churn term of a pair: below its previous flow each unit that is
+// kept saves the penalty.
+type stay struct {
+	kept, limit  float64 // breakpoint and upper bound
+	below, above float64 // slopes
+}
+
+func (s *stay) end() float64 { return s.limit }
+
+func (s *stay) segment(y float64, above bool) (lo, hi, slope float64, ok bool) {
+	switch {
+	case y < 0 || y > s.limit || !above && y == 0 || above && y == s.limit:
+		return 0, 0, 0, false
+	case y < s.kept || !above && y == s.kept:
+		return 0, s.kept, s.below, true
+	}
+	return s.kept, s.limit, s.above, true
+}

@@ -1,0 +1,108 @@
+package network
+
+import "math"
+
+// builder turns a program into a graph: first the arcs that every graph has,
+// then pairs as pricing asks for them.
+type builder struct {
+	*program
+	*graph
+	flowOnly  bool     // costs are 0 but for the bypass: a maximum flow
+	bigPrice  float64  // of the bypass
+	ownArc    []int32  // arc above each engine, cap and group node; -1: none
+	bypass    []int32  // arc from a node to the root at bigPrice; -1: none
+	firstPair int32    // arcs from here on are pairs
+	pairs     []int    // their pairs
+	active    []uint64 // bit set of pairs that are arcs
+	grids     []*grid  // per engine
+}
+
+// gridPerLimit is how many pieces the first grid has up to an engine's limit.
+const gridPerLimit = 64
+
+func newBuilder(p *program, flowOnly bool) *builder {
+	b := &builder{program: p, flowOnly: flowOnly, graph: newGraph(p.supply), active: make([]uint64, (p.Pairs()+63)/64)}
+	n := int(p.rootNode())
+	b.ownArc, b.bypass = make([]int32, n), make([]int32, n)
+	b.grids = make([]*grid, len(p.Engines))
+	b.bigPrice = 1
+	if !flowOnly {
+		b.bigPrice = 8 * p.dearest()
+	}
+	for v := range int32(n) {
+		b.ownArc[v], b.bypass[v] = -1, -1
+	}
+	for e, sink := range p.sinks {
+		v := p.engine(int32(e))
+		switch {
+		case sink == nil:
+		case flowOnly:
+			b.ownArc[v] = b.addStraight(v, p.above[v], 0, sink.limit, 0)
+		default:
+			b.grids[e] = &grid{smooth: sink, step: sink.limit / gridPerLimit}
+			b.ownArc[v] = b.addBent(v, p.above[v], b.grids[e], 0)
+		}
+	}
+	for c := range p.Caps {
+		v := p.capNode(c)
+		b.ownArc[v] = b.addStraight(v, p.above[v], 0, p.capRoom[c], 0)
+	}
+	for i := range p.Groups {
+		v := p.group(i)
+		b.ownArc[v] = b.addStraight(p.above[v], v, 0, p.room[i], 0)
+	}
+	for v := range int32(n) {
+		if v < p.engine(0) || v >= p.group(0) || p.supply[v] > 0 || b.ownArc[v] < 0 {
+			b.bypass[v] = b.addStraight(v, p.rootNode(), b.bigPrice, math.Inf(1), 0)
+		}
+	}
+	b.firstPair = int32(len(b.arcs))
+	return b
+}
+
+// dearest returns more than the price of any pair and any load.
+func (p *program) dearest() float64 {
+	most := 1.0
+	for s, f := range p.perWork {
+		for k := p.Row[s]; k < p.Row[s+1]; k++ {
+			c := p.CostMs[k]
+			if p.StayPenaltyMs != nil {
+				c += p.StayPenaltyMs[k]
+			}
+			most = max(most, c*f)
+		}
+	}
+	top := 0.0
+	for _, sink := range p.sinks {
+		if sink != nil {
+			left, _ := sink.sides(sink.limit)
+			top = max(top, left)
+		}
+	}
+	return most + top
+}
+
+// addPair makes pair k of source s an arc with a flow and returns it.
+func (b *builder) addPair(s int32, k int, flow float64) int32 {
+	b.active[k/64] |= 1 << (k % 64)
+	b.pairs = append(b.pairs, k)
+	tail, head := b.tail(s, k), b.engine(b.Col[k])
+	slope, upper := b.CostMs[k]*b.perWork[s], b.upper(s, k)
+	if !b.flowOnly && b.Stay != nil && b.Stay[k] > 0 && b.StayPenaltyMs[k] > 0 {
+		kept := b.Stay[k]
+		if b.Lower != nil {
+			kept -= b.Lower[k]
+		}
+		penalty := b.StayPenaltyMs[k] * b.perWork[s]
+		kept *= b.perRPS[s]
+		switch {
+		case kept >= upper:
+			slope -= penalty
+		case kept > 0:
+			return b.addBent(tail, head, &stay{kept: kept, limit: upper, below: slope - penalty, above: slope}, flow)
+		}
+	}
+	return b.addStraight(tail, head, slope, upper, flow)
+}
+
+func (b *builder) isActive(k int) bool { return b.active[k/64]&(1<<(k%64)) != 0 }
