@@ -128,8 +128,8 @@ func (e Engine) Label(key string) string {
 type Demand struct {
 	Cluster, Class string
 	RPS            float64 // offered
-	PromptTokens   float64 // mean; 0: the reference request
-	OutputTokens   float64 // mean; 0: the reference request
+	PromptTokens   float64 // mean, defaults filled in
+	OutputTokens   float64 // mean, defaults filled in
 	CachedFraction float64 // of the prompt, [0, 1)
 	RequestsPerKey float64 // per solve period, default 1
 	Origin         string  // "demand.toml:14", for messages

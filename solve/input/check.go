@@ -1,0 +1,269 @@
+package input
+
+import (
+	"math"
+
+	"github.com/irb-project/irb/solve/model"
+)
+
+// inputs is what was read. A part is nil if it could not be read at all; the
+// policy is the default one if there is no file. Checks across files leave out
+// what is nil, so that one bad file does not look like many.
+type inputs struct {
+	folder                                           report
+	demandFile, latencyFile, enginesFile, policyFile file
+
+	demand   []demandRow
+	latency  *latency
+	engines  []engineRow
+	profiles []profileRow
+	policy   *policy
+
+	// Names that others refer to, with the index of what they name; nil if
+	// they are not known.
+	classes, engineByName, profileByName map[string]int
+	regions                              map[string]bool
+}
+
+// fleet checks what was read as a whole and returns it.
+func (in *inputs) fleet() (*model.Fleet, error) {
+	in.indexNames()
+	if in.policy != nil {
+		in.fillReferences()
+	}
+	if in.demand != nil {
+		in.checkDemand()
+	}
+	if in.policy != nil {
+		in.checkPolicy()
+	}
+	if in.engines != nil {
+		in.checkEngines()
+	}
+	if in.latency != nil {
+		in.checkLatency()
+	}
+	err, warnings := join([]*report{&in.folder, &in.demandFile.report, &in.latencyFile.report, &in.enginesFile.report, &in.policyFile.report})
+	if err != nil {
+		return nil, err
+	}
+	f := &model.Fleet{Policy: in.policy.Policy, Latency: in.latency.Latency, Warnings: warnings}
+	for _, p := range in.profiles {
+		f.Profiles = append(f.Profiles, p.Spec)
+	}
+	for _, e := range in.engines {
+		f.Engines = append(f.Engines, e.Engine)
+	}
+	for _, d := range in.demand {
+		f.Demand = append(f.Demand, d.Demand)
+	}
+	f.Inputs = in.digests()
+	return f, nil
+}
+
+func (in *inputs) digests() []model.InputDigest {
+	var digests []model.InputDigest
+	add := func(role string, f *file) {
+		if f.path != "" {
+			digests = append(digests, model.InputDigest{Role: role, File: f.file, SHA256: f.digest})
+		}
+	}
+	add("demand", &in.demandFile)
+	add("latency", &in.latencyFile)
+	add("engines", &in.enginesFile)
+	add("policy", &in.policyFile)
+	return digests
+}
+
+// indexNames fills the maps of names and reports names that are there twice.
+func (in *inputs) indexNames() {
+	if in.policy != nil {
+		in.classes = make(map[string]int)
+		for i, c := range in.policy.Classes {
+			unique(&in.policyFile.report, in.classes, "class", c.Name, i, func(i int) int { return in.policy.classAt[i].line })
+		}
+	}
+	if in.engines != nil {
+		in.engineByName = make(map[string]int)
+		in.regions = make(map[string]bool)
+		for i, e := range in.engines {
+			unique(&in.enginesFile.report, in.engineByName, "engine", e.Name, i, func(i int) int { return in.engines[i].at.line })
+			in.regions[e.Region] = true
+		}
+		in.profileByName = make(map[string]int)
+		for i, p := range in.profiles {
+			in.profileByName[p.Name] = i
+		}
+	}
+}
+
+// unique adds a name to a map and reports it if it is there already.
+func unique(r *report, names map[string]int, kind, name string, i int, line func(int) int) {
+	if first, twice := names[name]; twice && name != "" {
+		r.problemf(line(i), "%s %s is there twice, first on line %d", kind, quote(name), line(first))
+		return
+	}
+	names[name] = i
+}
+
+// fillReferences gives profiles without a reference request the policy's, and
+// demand without tokens the policy's or that of the profiles if they agree.
+func (in *inputs) fillReferences() {
+	reference := in.policy.Reference
+	common, agree := model.Tokens{}, true
+	for i := range in.profiles {
+		p := &in.profiles[i]
+		if reference != nil {
+			p.PromptTokens = orElse(p.PromptTokens, reference.Prompt)
+			p.OutputTokens = orElse(p.OutputTokens, reference.Output)
+		} else if !p.hasTokens {
+			in.enginesFile.problemf(p.at.line, "profile %s has not both prompt_tokens and output_tokens, and the policy has no reference request", quote(p.Name))
+		}
+		tokens := model.Tokens{Prompt: p.PromptTokens, Output: p.OutputTokens}
+		if i == 0 {
+			common = tokens
+		}
+		agree = agree && tokens == common
+	}
+	if reference != nil {
+		common, agree = *reference, true
+	}
+	for i := range in.demand {
+		d := &in.demand[i]
+		if d.hasPrompt && d.hasOutput {
+			continue
+		}
+		if in.engines != nil && !agree {
+			in.demandFile.problemf(d.line, "prompt_tokens and output_tokens are not both given, the policy has no reference request, and the profiles have different ones")
+		}
+		if !d.hasPrompt {
+			d.PromptTokens = common.Prompt
+		}
+		if !d.hasOutput {
+			d.OutputTokens = common.Output
+		}
+	}
+}
+
+func orElse(v, otherwise float64) float64 {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}
+
+// checkDemand checks demand against the policy.
+func (in *inputs) checkDemand() {
+	r := &in.demandFile.report
+	first := make(map[source]int, len(in.demand))
+	for i := range in.demand {
+		d := &in.demand[i]
+		if in.policy != nil {
+			if d.Class == "" {
+				d.Class = in.policy.Classes[0].Name
+			}
+			if _, ok := in.classes[d.Class]; !ok {
+				r.add(d.line, didYouMean(d.Class, sorted(in.classes)), "class %s is not in the policy", quote(d.Class))
+			}
+		}
+		key := source{d.Cluster, d.Class}
+		if j, twice := first[key]; twice && d.Cluster != "" {
+			r.problemf(d.line, "cluster %s with class %s is there twice, first on line %d", quote(d.Cluster), quote(d.Class), in.demand[j].line)
+			continue
+		}
+		first[key] = i
+	}
+}
+
+// checkLatency checks the rows and columns of the latency matrix against the
+// clusters and engines.
+func (in *inputs) checkLatency() {
+	index := in.latency.Index()
+	clusters := make(map[string]bool)
+	for _, d := range in.demand {
+		if clusters[d.Cluster] || d.Cluster == "" {
+			continue
+		}
+		clusters[d.Cluster] = true
+		if _, ok := index.Row(d.Cluster); !ok && !in.latencyFile.partial {
+			in.demandFile.add(d.line, didYouMean(d.Cluster, in.latency.From), "cluster %s has no row in %s", quote(d.Cluster), in.latencyFile.file)
+		}
+	}
+	in.warnRows(clusters)
+	if in.engines != nil {
+		in.warnColumns()
+		in.warnEngines(index, clusters)
+	}
+}
+
+// warnRows warns of rows without demand.
+func (in *inputs) warnRows(clusters map[string]bool) {
+	idle := tally{line: in.latency.headerLine}
+	for i, name := range in.latency.From {
+		if !clusters[name] {
+			idle.add(name, in.latency.rowLines[i])
+		}
+	}
+	idle.warn(&in.latencyFile.report, "row has no demand", "rows have no demand", "")
+}
+
+// warnColumns warns of columns without an engine.
+func (in *inputs) warnColumns() {
+	var unused tally
+	for _, name := range in.latency.To {
+		if _, ok := in.engineByName[name]; !ok && !in.regions[name] {
+			unused.add(name, in.latency.headerLine)
+		}
+	}
+	unused.warn(&in.latencyFile.report, "column has no engine", "columns have no engine", "")
+}
+
+// warnEngines warns of engines without a column, and of engines that are where
+// a cluster is and yet not reachable from it: public tables leave their
+// diagonal blank.
+func (in *inputs) warnEngines(index model.LatencyIndex, clusters map[string]bool) {
+	var apart, unreached tally
+	seen := make(map[[2]int]bool)
+	for _, e := range in.engines {
+		column, ok := index.Column(e.Engine)
+		if !ok {
+			unreached.add(e.Name, e.at.line)
+			continue
+		}
+		for _, place := range []string{e.Region, e.Name} {
+			row, ok := index.Row(place)
+			if ok && clusters[place] && !seen[[2]int{row, column}] && math.IsNaN(in.latency.At(row, column)) {
+				seen[[2]int{row, column}] = true
+				apart.add(place, in.latency.rowLines[row])
+			}
+		}
+	}
+	unreached.warn(&in.enginesFile.report, "engine has no column in "+in.latencyFile.file, "engines have no column in "+in.latencyFile.file,
+		", neither by name nor by region, so nothing reaches them")
+	apart.warn(&in.latencyFile.report, "cluster cannot reach the engines in its own place", "clusters cannot reach the engines in their own place",
+		": the cell is blank; if they can, write the round trip inside the place")
+}
+
+// tally gathers names for one warning, which stands at the first line.
+type tally struct {
+	names []string
+	line  int
+}
+
+func (t *tally) add(name string, line int) {
+	if len(t.names) == 0 || line < t.line {
+		t.line = line
+	}
+	t.names = append(t.names, name)
+}
+
+// warn writes "2 rows have no demand (a, b)" and what follows from it.
+func (t *tally) warn(r *report, one, many, rest string) {
+	switch n := len(t.names); n {
+	case 0:
+	case 1:
+		r.warnf(t.line, "1 %s (%s)%s", one, list(t.names), rest)
+	default:
+		r.warnf(t.line, "%d %s (%s)%s", n, many, list(t.names), rest)
+	}
+}
