@@ -5,12 +5,13 @@
 // It serves POST /v1/chat/completions and /v1/completions (streaming or not),
 // GET /v1/models, /health, /metrics in vLLM's names, ORCA load reports to who
 // asks for them, and POST /fault to misbehave on command. Every answer names
-// the engine in the header x-standin-engine.
+// the engine and its address in the headers x-standin-engine and -endpoint.
 package standin
 
 import (
 	"fmt"
 	"math"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -18,8 +19,11 @@ import (
 	"github.com/irb-project/irb/solve/profile"
 )
 
-// NameHeader is the response header that names the engine.
-const NameHeader = "x-standin-engine"
+// The response headers that name the engine and its address.
+const (
+	NameHeader     = "x-standin-engine"
+	EndpointHeader = "x-standin-endpoint"
+)
 
 // Config describes an engine.
 type Config struct {
@@ -108,9 +112,15 @@ func (e *Engine) routes() {
 	e.mux.HandleFunc("POST /fault", e.serveFault)
 }
 
+// Name returns the name of the engine.
+func (e *Engine) Name() string { return e.cfg.Name }
+
 // ServeHTTP serves the engine's API.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(NameHeader, e.cfg.Name)
+	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		w.Header().Set(EndpointHeader, addr.String())
+	}
 	e.mux.ServeHTTP(w, r)
 }
 
