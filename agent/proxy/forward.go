@@ -1,0 +1,227 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/irb-project/irb/agent/metrics"
+)
+
+// copyBuffer is the size of the pooled buffers of answers. An answer that fits
+// is read whole before a byte of it is forwarded. Small, because a thousand
+// streams hold a thousand of them.
+const copyBuffer = 8 << 10
+
+// answerStream is an engine's answer on its way to the client.
+type answerStream struct {
+	x        *exchange
+	try      *try
+	response *http.Response
+	buffer   *[copyBuffer]byte
+	events   bool // server-sent events
+	flush    bool // pass on each read at once
+}
+
+// forward sends an answer to the client, byte for byte. The failure is not nil
+// only if nothing of it was forwarded.
+func (x *exchange) forward(t *try, resp *http.Response) *failure {
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		return x.upgrade(t, resp)
+	}
+	s := &answerStream{x: x, try: t, response: resp, buffer: x.proxy.buffers.Get().(*[copyBuffer]byte)}
+	defer func() {
+		resp.Body.Close() // before its end: closes the connection, so the engine stops
+		t.end()
+		x.proxy.buffers.Put(s.buffer)
+	}()
+	s.events = strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
+	s.flush = resp.ContentLength < 0
+	n, err := s.head()
+	if err != nil && err != io.EOF {
+		return s.failedBefore(err)
+	}
+	s.writeHeader()
+	if !s.pass(s.buffer[:n]) {
+		return nil
+	}
+	for err == nil {
+		n, err = s.read(0)
+		if !s.pass(s.buffer[:n]) {
+			return nil
+		}
+	}
+	if err != io.EOF {
+		s.failedMidway(err)
+		return nil
+	}
+	s.trailers()
+	x.finishOutcome(resp.StatusCode)
+	return nil
+}
+
+// read reads once into the buffer after its first n bytes and returns how many
+// are new, scanned and timed.
+func (s *answerStream) read(n int) (int, error) {
+	m, err := s.response.Body.Read(s.buffer[n:])
+	if m == 0 {
+		return 0, err
+	}
+	x := s.x
+	now := x.proxy.now()
+	if !s.events {
+		s.limit(now)
+		return m, err
+	}
+	if content := x.sse.scan(s.buffer[n : n+m]); content > 0 {
+		if x.firstToken.IsZero() {
+			x.firstToken = now
+			x.ttft = now.Sub(s.try.started)
+		}
+		x.lastToken = now
+	}
+	if x.sse.Content > 0 {
+		s.limit(now)
+	}
+	return m, err
+}
+
+// limit starts another wait for the engine.
+func (s *answerStream) limit(now time.Time) {
+	s.try.watch.move(now.Add(s.x.plan.config.Timeouts.IdleStream), &errIdle)
+}
+
+// head reads the beginning of the answer, up to which a failure can still be
+// mended by another attempt: all of a short answer of known length; of events
+// those before the first content, but no comment, with which the engine keeps
+// the client waiting; else whatever comes first.
+func (s *answerStream) head() (n int, err error) {
+	whole := s.response.ContentLength >= 0 && s.response.ContentLength <= copyBuffer
+	for n < copyBuffer && err == nil {
+		var m int
+		m, err = s.read(n)
+		n += m
+		switch {
+		case whole:
+		case s.events:
+			if s.x.sse.Content > 0 || s.x.sse.Comment || s.x.sse.Done {
+				return n, err
+			}
+		case n > 0:
+			return n, err
+		}
+	}
+	return n, err
+}
+
+func (s *answerStream) writeHeader() {
+	x, resp := s.x, s.response
+	h := x.writer.Header()
+	x.responseHeader(h, resp.Header)
+	for name := range resp.Trailer {
+		h.Add("Trailer", name)
+	}
+	x.closeIfDraining()
+	x.status = resp.StatusCode
+	x.forwarded = true
+	x.extendWrite()
+	x.writer.WriteHeader(resp.StatusCode)
+}
+
+// pass writes bytes to the client. It returns false if the client is gone.
+func (s *answerStream) pass(b []byte) bool {
+	x := s.x
+	if len(b) > 0 {
+		x.extendWrite()
+		if _, err := x.writer.Write(b); err != nil {
+			return s.clientGone()
+		}
+	}
+	if s.flush {
+		if err := x.control.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return s.clientGone()
+		}
+	}
+	return true
+}
+
+func (s *answerStream) clientGone() bool {
+	s.x.outcome = metrics.Canceled
+	return false
+}
+
+// trailers sends what the engine sent after the body.
+func (s *answerStream) trailers() {
+	h := s.x.writer.Header()
+	for name, values := range s.response.Trailer {
+		if !isInternal(name) && !strings.HasPrefix(name, loadReportPrefix) {
+			h[name] = values
+		}
+	}
+}
+
+// failedBefore is a failure that the client need not see.
+func (s *answerStream) failedBefore(err error) *failure {
+	x := s.x
+	x.sse.reset()
+	x.firstToken, x.lastToken, x.ttft = time.Time{}, time.Time{}, 0
+	reason, canceled := x.reasonOf(s.try, err)
+	if canceled {
+		x.outcome = metrics.Canceled
+		return nil
+	}
+	if reason != metrics.Timeout {
+		reason = metrics.Truncated
+		err = &truncated{err}
+	} else {
+		err = contextCause(s.try.ctx)
+	}
+	return &failure{reason: reason, err: err, try: s.try}
+}
+
+// truncated is an answer that ends before its Content-Length or its last chunk.
+type truncated struct{ err error }
+
+func (e *truncated) Error() string { return "the answer broke off: " + e.err.Error() }
+func (e *truncated) Unwrap() error { return e.err }
+
+// failedMidway ends an answer of which the client has a part, such that the
+// client notices.
+func (s *answerStream) failedMidway(err error) {
+	x := s.x
+	if x.clientLeft() {
+		x.outcome = metrics.Canceled
+		return
+	}
+	if cause := contextCause(s.try.ctx); cause != nil {
+		err = cause
+	}
+	x.outcome = metrics.Broken
+	x.proxy.metrics.RetryHeld(metrics.HeldForwarded)
+	engine := x.plan.engineName(s.try.at.engine)
+	x.proxy.log.Warn("answer broke off", "request_id", x.requestIDValue[0], "class", x.class.Spec.Name,
+		"engine", engine, "endpoint", s.try.at.endpoint.id, "err", err)
+	if s.events && x.plan.eventOnFailure {
+		s.errorEvent(engine)
+		return
+	}
+	// The server closes the connection, or resets the HTTP/2 stream, without
+	// the mark that a complete body ends with.
+	panic(http.ErrAbortHandler)
+}
+
+// errorEvent ends a stream with an event that tells of the failure; no [DONE]
+// follows.
+func (s *answerStream) errorEvent(engine string) {
+	a := &answer{kind: "server_error", code: "stream_broken", message: "engine \"" + engine + "\" failed in the middle of its answer"}
+	var event []byte
+	if s.x.sse.midFrame {
+		event = append(event, "\n\n"...) // end what is unfinished
+	}
+	event = append(event, "data: "...)
+	event = append(event, a.body()...)
+	event = append(event, "\n\n"...)
+	s.pass(event)
+}

@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/irb-project/irb/agent/body"
+)
+
+// modelHeader names the model of a request whose body cannot say it.
+const modelHeader = "X-Gateway-Model-Name"
+
+// intake reads the body where it may hold the model, and what it says.
+func (x *exchange) intake() *answer {
+	r := x.request
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		x.facts.Model = modelFromTarget(r)
+		return nil
+	}
+	mediaType := r.Header.Get("Content-Type")
+	if !scannable(mediaType) {
+		x.facts.Model = modelFromTarget(r)
+		x.upload = &upload{body: r.Body}
+		return nil
+	}
+	if refusal := x.readBody(); refusal != nil {
+		return refusal
+	}
+	return x.scanBody(mediaType)
+}
+
+func modelFromTarget(r *http.Request) string {
+	if m := r.Header[modelHeader]; len(m) == 1 {
+		return m[0]
+	}
+	if r.URL.RawQuery == "" {
+		return ""
+	}
+	return r.URL.Query().Get("model")
+}
+
+// scannable says whether a body of this type may name its model. Clients often
+// send JSON without saying so.
+func scannable(contentType string) bool {
+	t, _, err := mime.ParseMediaType(contentType)
+	return err != nil || t == "application/json" || strings.HasSuffix(t, "+json") || t == "multipart/form-data" ||
+		strings.HasPrefix(t, "text/")
+}
+
+// readBody takes the body into memory, within the limits of a request and of
+// the agent.
+func (x *exchange) readBody() *answer {
+	limits := x.plan.config.Body
+	r := x.request
+	if r.Header.Get("Expect") != "" {
+		x.extendWrite() // of the 100 Continue that the server sends
+	}
+	x.body = x.proxy.bodies.get()
+	source := &slowReader{x: x, limit: x.plan.config.Timeouts.ClientRead}
+	err := x.body.read(source, r.ContentLength, int64(limits.MaxRequest))
+	source.done()
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errBodyTooLarge):
+		return &answer{
+			status: http.StatusRequestEntityTooLarge, kind: "invalid_request_error", code: "request_too_large",
+			message: fmt.Sprintf("the request body is larger than the %d bytes that are read to find its model", int64(limits.MaxRequest)),
+		}
+	case errors.Is(err, errAgentFull):
+		return &answer{
+			status: http.StatusRequestEntityTooLarge, kind: "overloaded_error", code: "bodies_full", dropped: droppedSaturated,
+			message: "request bodies held by this gateway fill its memory budget, try again", retryAfter: time.Second,
+		}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &answer{
+			status: http.StatusRequestTimeout, kind: "invalid_request_error", code: "body_timeout",
+			message: "the request body did not arrive in time",
+		}
+	}
+	return badRequest("body_unreadable", "", "the request body could not be read")
+}
+
+// slowReader reads the client's body with a limit on silence. The limit is
+// lifted at the end: the server goes on reading the connection to notice a
+// client that leaves.
+type slowReader struct {
+	x     *exchange
+	limit time.Duration
+	until time.Time
+}
+
+func (s *slowReader) Read(p []byte) (int, error) {
+	if now := s.x.proxy.now(); s.until.Sub(now) < s.limit*3/4 {
+		s.until = now.Add(s.limit)
+		_ = s.x.control.SetReadDeadline(s.until) // a reader without deadlines needs none
+	}
+	return s.x.request.Body.Read(p)
+}
+
+func (s *slowReader) done() { _ = s.x.control.SetReadDeadline(time.Time{}) }
+
+func (x *exchange) scanBody(contentType string) *answer {
+	facts, err := body.ScanJSON(x.body.data)
+	switch {
+	case errors.Is(err, body.ErrDuplicateModel):
+		return badRequest("duplicate_model", "model", "the request names its model twice")
+	case err != nil:
+		return badRequest("bad_body", "", err.Error())
+	}
+	x.facts = facts
+	return nil
+}
+
+// upload is a body that goes to the engine as it comes from the client. It can
+// be sent once.
+type upload struct {
+	body    io.ReadCloser
+	touched atomic.Bool
+	broken  atomic.Bool // the client failed us, not the engine
+}
+
+func (u *upload) Read(p []byte) (int, error) {
+	u.touched.Store(true)
+	n, err := u.body.Read(p)
+	if err != nil && err != io.EOF {
+		u.broken.Store(true)
+	}
+	return n, err
+}
+
+// Close leaves the client's body open: the server closes it, and an attempt
+// that failed before it began to read may be followed by another.
+func (u *upload) Close() error { return nil }

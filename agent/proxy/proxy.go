@@ -1,0 +1,213 @@
+// Package proxy is the way of a request through the agent: who asks, its class,
+// its key, its engine and endpoint, the bytes there and back, and what is to be
+// learned from how it went.
+//
+//	1 identity, headers, request id, deadline   identity.go, header.go
+//	2 class                                     route.go
+//	3 affinity key                              route.go
+//	4 admission                                 route.go
+//	5 engine by layout, then rank               candidate.go
+//	6 endpoint inside the engine                candidate.go
+//	7 proxy, byte for byte                      attempt.go, forward.go
+//	8 outcome, retry                            attempt.go
+//	9 metrics, decision record                  finish.go
+package proxy
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/irb-project/irb/agent/config"
+	"github.com/irb-project/irb/agent/metrics"
+	"github.com/irb-project/irb/agent/pick"
+)
+
+// Options is what a Proxy is made of.
+type Options struct {
+	Config  *config.Config
+	Metrics *metrics.Set
+	Log     *slog.Logger
+	Now     func() time.Time
+	Budget  RetryBudget // nil: a share of requests, as the config says
+	// Decisions receives a sample of decisions; nil: none.
+	Decisions *DecisionLog
+	// Own are the addresses of the agent's own listeners, which no engine may
+	// have.
+	Own []net.Addr
+}
+
+// Proxy routes requests by the table and config it was given last.
+type Proxy struct {
+	metrics    *metrics.Set
+	log        *slog.Logger
+	now        func() time.Time
+	budget     RetryBudget
+	tokens     *tokenBudget // the budget if it is ours, to be configured
+	decisions  *DecisionLog
+	spread     *pick.Spread
+	dialer     dialer
+	own        []netip.AddrPort
+	tls        *tls.Config
+	token      *token // nil: none
+	http2      bool
+	engineIdle time.Duration
+
+	bodies   bodyPool
+	memory   bodyMemory
+	buffers  sync.Pool
+	draining atomic.Bool
+	upgrades upgrades
+	unrouted *metrics.Route // requests that never got to a class
+
+	plan     atomic.Pointer[plan]
+	newNames chan struct{} // a table came whose names are not resolved
+
+	mu        sync.Mutex // guards what plans are built from, never taken by a request
+	config    *config.Config
+	table     *pick.Table
+	origins   map[string]*origin
+	endpoints map[string]*endpoint // by engine and id
+	addresses map[string][]string  // by host name, if it has several
+}
+
+// New returns a Proxy that answers 503 until it has a table.
+func New(o Options) (*Proxy, error) {
+	p := &Proxy{
+		metrics: o.Metrics, log: o.Log, now: o.Now, budget: o.Budget, decisions: o.Decisions,
+		spread:     pick.NewSpread(rand.Uint64()),
+		http2:      o.Config.Engine.HTTP2,
+		engineIdle: o.Config.Timeouts.EngineIdle,
+		origins:    map[string]*origin{},
+		endpoints:  map[string]*endpoint{},
+		addresses:  map[string][]string{},
+		newNames:   make(chan struct{}, 1),
+	}
+	for _, a := range o.Own {
+		p.own = append(p.own, ownAddresses(a)...)
+	}
+	if p.budget == nil {
+		p.tokens = newTokenBudget(o.Now)
+		p.budget = p.tokens
+	}
+	var err error
+	if p.tls, err = engineTLS(o.Config.Engine, o.Log); err != nil {
+		return nil, err
+	}
+	if o.Config.Engine.TokenFile != "" {
+		if p.token, err = newToken(o.Config.Engine.TokenFile); err != nil {
+			return nil, err
+		}
+	}
+	p.memory.gauge = o.Metrics.BodyBytes
+	p.bodies.memory = &p.memory
+	p.buffers.New = func() any { return new([copyBuffer]byte) }
+	p.unrouted = o.Metrics.Route(metrics.None, metrics.None)
+	p.SetConfig(o.Config)
+	return p, nil
+}
+
+// SetConfig takes over the reloadable settings of c.
+func (p *Proxy) SetConfig(c *config.Config) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.config = c
+	p.memory.limit.Store(int64(c.Body.MaxAgent))
+	if p.tokens != nil {
+		p.tokens.configure(c.Retry.BudgetRatio, c.Retry.BudgetFloor)
+	}
+	p.dialer.policy.Store(&dialPolicy{allowed: c.AllowEngineNetworks, own: p.own, timeout: c.Timeouts.Connect})
+	p.rebuild()
+}
+
+// SetTable routes requests that come from now on by t; those under way go on as
+// they began.
+func (p *Proxy) SetTable(t *pick.Table) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.table = t
+	p.rebuild()
+	select {
+	case p.newNames <- struct{}{}:
+	default: // Run has it to do already
+	}
+}
+
+// rebuild publishes a plan of the present config, table and addresses.
+func (p *Proxy) rebuild() {
+	if p.table == nil {
+		return
+	}
+	engines := p.table.Engines()
+	next := &plan{
+		config: p.config, table: p.table,
+		pools:                make([]pool, len(engines)),
+		stay:                 make([]uint64, len(engines)),
+		routes:               make([]atomic.Pointer[metrics.Route], len(p.table.Classes())*len(engines)),
+		affinityHeader:       http.CanonicalHeaderKey(p.config.AffinityHeader),
+		forwardAuthorization: p.config.Engine.ClientAuthorization == config.AuthorizationForward,
+		eventOnFailure:       p.config.StreamFailure == config.StreamEvent,
+	}
+	used, origins := map[string]*endpoint{}, map[string]*origin{}
+	for n := range engines {
+		next.stay[n] = pick.StayAll
+		next.pools[n] = p.buildPool(&engines[n], used, origins)
+	}
+	p.takeAway(next, p.config.Drain, drained)
+	p.takeAway(next, p.config.Hold, 0)
+	last := p.plan.Swap(next)
+	for url, o := range p.origins {
+		if origins[url] == nil {
+			o.transport.CloseIdleConnections()
+		}
+	}
+	p.endpoints, p.origins = used, origins
+	p.forgetEngines(last, next)
+}
+
+func (p *Proxy) takeAway(next *plan, engines []string, stay uint64) {
+	for _, name := range engines {
+		if n, ok := next.table.EngineNumber(name); ok {
+			next.stay[n] = stay
+		}
+	}
+}
+
+// forgetEngines drops the series of engines that are gone: the number of series
+// must not grow with every engine that ever was.
+func (p *Proxy) forgetEngines(last, next *plan) {
+	if last == nil {
+		return
+	}
+	for _, e := range last.table.Engines() {
+		if _, still := next.table.EngineNumber(e.Name); !still {
+			p.metrics.Forget(e.Name)
+		}
+	}
+}
+
+// Handler returns the handler of one listener.
+func (p *Proxy) Handler(l config.Listener) http.Handler {
+	listener := newListener(l)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.serve(listener, w, r) })
+}
+
+// StartDrain makes responses close their connections, so that clients go
+// elsewhere of their own accord; requests are still served.
+func (p *Proxy) StartDrain() { p.draining.Store(true) }
+
+// Close ends what outlives requests: upgraded and kept connections.
+func (p *Proxy) Close() {
+	p.upgrades.closeAll()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, o := range p.origins {
+		o.transport.CloseIdleConnections()
+	}
+}

@@ -1,0 +1,127 @@
+package proxy
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/irb-project/irb/agent/metrics"
+)
+
+// isUpgrade says whether the client wants another protocol, as WebSocket
+// (realtime) clients do.
+func isUpgrade(r *http.Request) bool {
+	if r.ProtoMajor != 1 || r.Header.Get("Upgrade") == "" {
+		return false
+	}
+	asked := false
+	connectionNames(r.Header, func(name string) { asked = asked || name == "Upgrade" })
+	return asked
+}
+
+// upgrades are the connections that left HTTP: the server no longer knows them.
+type upgrades struct {
+	mu     sync.Mutex
+	conns  map[io.Closer]bool
+	wait   sync.WaitGroup
+	closed bool
+}
+
+func (u *upgrades) add(c io.Closer) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed {
+		return false
+	}
+	if u.conns == nil {
+		u.conns = map[io.Closer]bool{}
+	}
+	u.conns[c] = true
+	u.wait.Add(1)
+	return true
+}
+
+func (u *upgrades) remove(c io.Closer) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.conns, c)
+	u.wait.Done()
+}
+
+func (u *upgrades) closeAll() {
+	u.mu.Lock()
+	u.closed = true
+	for c := range u.conns {
+		c.Close()
+	}
+	u.mu.Unlock()
+	u.wait.Wait()
+}
+
+// upgrade joins the client's connection with the engine's until either ends.
+// There is no limit on silence: a realtime session may pause as long as both
+// sides wish.
+func (x *exchange) upgrade(t *try, resp *http.Response) *failure {
+	defer t.end()
+	defer resp.Body.Close()
+	engine, ok := resp.Body.(io.ReadWriteCloser)
+	if !ok || !isUpgrade(x.request) {
+		return &failure{reason: metrics.Reset, err: errors.New("switches protocols without being asked to"), try: t}
+	}
+	conn, buffered, err := x.control.Hijack()
+	if err != nil {
+		return &failure{reason: metrics.Reset, err: err, try: t}
+	}
+	defer conn.Close()
+	t.watch.stop()
+	x.forwarded, x.status = true, resp.StatusCode
+	if !x.proxy.upgrades.add(conn) {
+		return nil
+	}
+	defer x.proxy.upgrades.remove(conn)
+	if err := x.switchProtocol(resp, conn, buffered.Writer); err != nil {
+		x.outcome = metrics.Canceled
+		return nil
+	}
+	ended := make(chan struct{}, 2)
+	go func() {
+		_, _ = io.Copy(engine, buffered.Reader) // either end is the end
+		ended <- struct{}{}
+	}()
+	go func() {
+		_, _ = io.Copy(conn, engine)
+		ended <- struct{}{}
+	}()
+	<-ended
+	conn.Close()
+	engine.Close()
+	<-ended
+	x.outcome = metrics.OK
+	return nil
+}
+
+func (x *exchange) switchProtocol(resp *http.Response, conn net.Conn, w *bufio.Writer) error {
+	h := http.Header{}
+	x.responseHeader(h, resp.Header)
+	h["Connection"] = []string{"Upgrade"}
+	h["Upgrade"] = resp.Header["Upgrade"]
+	if !strings.EqualFold(h.Get("Upgrade"), x.request.Header.Get("Upgrade")) {
+		return errors.New("engine switches to another protocol than was asked for")
+	}
+	if err := conn.SetDeadline(x.proxy.now().Add(x.writeTimeout)); err != nil {
+		return err
+	}
+	answer := http.Response{StatusCode: resp.StatusCode, ProtoMajor: 1, ProtoMinor: 1, Header: h}
+	if err := answer.Write(w); err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return conn.SetDeadline(time.Time{})
+}
