@@ -1,6 +1,9 @@
 package proxy
 
 import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
 	"errors"
 	"fmt"
 	"io"
@@ -66,15 +69,22 @@ func (x *exchange) readBody() *answer {
 	source := &slowReader{x: x, limit: x.plan.config.Timeouts.ClientRead}
 	err := x.body.read(source, r.ContentLength, int64(limits.MaxRequest))
 	source.done()
+	if err != nil {
+		return x.unreadable(err)
+	}
+	return nil
+}
+
+// unreadable is the answer to a body that could not be taken into memory.
+func (x *exchange) unreadable(err error) *answer {
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, errBodyTooLarge):
 		return &answer{
 			status: http.StatusRequestEntityTooLarge, kind: "invalid_request_error", code: "request_too_large",
-			message: fmt.Sprintf("the request body is larger than the %d bytes that are read to find its model", int64(limits.MaxRequest)),
+			message: fmt.Sprintf("the request body is larger than the %d bytes that are read to find its model", int64(x.plan.config.Body.MaxRequest)),
 		}
 	case errors.Is(err, errAgentFull):
+		// A 413 that passes: RFC 9110 says so with Retry-After.
 		return &answer{
 			status: http.StatusRequestEntityTooLarge, kind: "overloaded_error", code: "bodies_full", dropped: droppedSaturated,
 			message: "request bodies held by this gateway fill its memory budget, try again", retryAfter: time.Second,
@@ -85,7 +95,7 @@ func (x *exchange) readBody() *answer {
 			message: "the request body did not arrive in time",
 		}
 	}
-	return badRequest("body_unreadable", "", "the request body could not be read")
+	return badRequest("body_unreadable", "", "the request body could not be read: "+err.Error())
 }
 
 // slowReader reads the client's body with a limit on silence. The limit is
@@ -107,16 +117,65 @@ func (s *slowReader) Read(p []byte) (int, error) {
 
 func (s *slowReader) done() { _ = s.x.control.SetReadDeadline(time.Time{}) }
 
+// scanBody looks for the model and the affinity. The body itself goes on as it
+// came, compressed if it was.
 func (x *exchange) scanBody(contentType string) *answer {
-	facts, err := body.ScanJSON(x.body.data)
+	plain, refusal := x.plainBody()
+	if refusal != nil {
+		return refusal
+	}
+	if plain != x.body {
+		defer plain.drop()
+	}
+	mediaType, params, _ := mime.ParseMediaType(contentType)
+	var err error
+	if mediaType == "multipart/form-data" {
+		x.facts, err = body.ScanForm(plain.data, params["boundary"])
+	} else {
+		x.facts, err = body.ScanJSON(plain.data)
+	}
+	isJSON := mediaType == "application/json" || strings.HasSuffix(mediaType, "+json")
 	switch {
 	case errors.Is(err, body.ErrDuplicateModel):
 		return badRequest("duplicate_model", "model", "the request names its model twice")
-	case err != nil:
+	case err != nil && (isJSON || mediaType == "multipart/form-data"):
 		return badRequest("bad_body", "", err.Error())
 	}
-	x.facts = facts
+	if x.facts.Model == "" {
+		x.facts.Model = modelFromTarget(x.request)
+	}
 	return nil
+}
+
+// plainBody returns the body without its content encoding, within the same
+// limits: a small body may unpack to a very large one.
+func (x *exchange) plainBody() (*bodyBuffer, *answer) {
+	encoding := x.request.Header.Get("Content-Encoding")
+	if encoding == "" || strings.EqualFold(encoding, "identity") {
+		return x.body, nil
+	}
+	var unpack io.Reader
+	var err error
+	switch packed := bytes.NewReader(x.body.data); strings.ToLower(encoding) {
+	case "gzip", "x-gzip":
+		unpack, err = gzip.NewReader(packed)
+	case "deflate":
+		unpack, err = zlib.NewReader(packed)
+	default:
+		return nil, &answer{
+			status: http.StatusUnsupportedMediaType, kind: "invalid_request_error", code: "unsupported_encoding",
+			message: fmt.Sprintf("Content-Encoding %q cannot be read here, want gzip, deflate or none", encoding),
+		}
+	}
+	plain := x.proxy.bodies.get()
+	if err == nil {
+		err = plain.read(unpack, -1, int64(x.plan.config.Body.MaxRequest))
+	}
+	if err != nil {
+		plain.drop()
+		return nil, x.unreadable(err)
+	}
+	return plain, nil
 }
 
 // upload is a body that goes to the engine as it comes from the client. It can

@@ -173,9 +173,11 @@ func (r *rig) do(ctx context.Context, method, path string, body io.Reader, heade
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Add(header[i], header[i+1])
+	}
+	if body != nil && req.Header.Get("Content-Type") == "" {
+		req.Header.Set("Content-Type", "application/json")
 	}
 	return r.client.Do(req)
 }
