@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 )
 
 // maxNameBytes bounds the names of fleets, clusters, classes, engines, regions.
@@ -128,7 +129,7 @@ func (c *checker) header(s *Snapshot) {
 		c.errorf("sequence is %d, want > 0", s.Sequence)
 	}
 	if !s.Expires.After(s.Created) {
-		c.errorf("expires is %s, want after created, %s", s.Expires, s.Created)
+		c.errorf("expires is %s, want after created, %s", s.Expires.Format(time.RFC3339), s.Created.Format(time.RFC3339))
 	}
 	for _, in := range s.Inputs {
 		if in.Role == "" {

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -37,7 +38,7 @@ func formats() string {
 
 // Decode reads a body. It takes the subset of TOML 1.0 that Encode writes and
 // a little more: one key per line, basic and literal strings on one line,
-// decimal numbers, UTC or offset times, arrays (also over several lines),
+// decimal numbers, times in UTC, arrays (also over several lines),
 // inline tables for maps and structs, comments; it refuses dotted keys,
 // multi-line strings, carriage returns. What it reads, any TOML reader reads
 // the same.
@@ -75,12 +76,9 @@ func Decode(body []byte) (*Snapshot, error) {
 // checkText refuses what no line of TOML may hold: bytes that are not UTF-8 and
 // control characters. Hence the scanner need not look for them.
 func checkText(body []byte) error {
-	line := 1
-	for _, c := range body {
-		switch {
-		case c == '\n':
-			line++
-		case c < ' ' && c != '\t' || c == 0x7f:
+	for i, c := range body {
+		if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
+			line := 1 + bytes.Count(body[:i], []byte("\n"))
 			return &SyntaxError{line, fmt.Sprintf("control character %#02x", c)}
 		}
 	}
@@ -337,16 +335,13 @@ func (d *decoder) inline(n *table, v reflect.Value) error {
 	return n.complete()
 }
 
+// time reads a time in UTC. time.Parse alone would take an hour of one digit and
+// a comma before the fraction, which TOML does not know.
 func (d *decoder) time() (time.Time, error) {
 	token := d.token()
-	for _, c := range []byte(token) {
-		if !('0' <= c && c <= '9') && c != '-' && c != ':' && c != 'T' && c != 'Z' && c != '.' && c != '+' {
-			return time.Time{}, fmt.Errorf("%q is no time, want like 2006-01-02T15:04:05Z", token)
-		}
-	}
 	t, err := time.Parse(time.RFC3339Nano, token)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is no time, want like 2006-01-02T15:04:05Z", token)
+	if err != nil || token[13] != ':' || strings.Contains(token, ",") || !strings.HasSuffix(token, "Z") {
+		return t, fmt.Errorf("found %q, want a time like 2006-01-02T15:04:05Z", token)
 	}
-	return t.UTC(), nil
+	return t, nil
 }

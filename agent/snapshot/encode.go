@@ -207,8 +207,8 @@ func (e *encoder) float(x float64, path string) {
 
 func (e *encoder) time(t time.Time, path string) {
 	t = t.UTC()
-	if y := t.Year(); y < 1 || y > 9999 {
-		e.errorf("%s is in the year %d, want 1 to 9999", path, y)
+	if t.Year() < 0 || t.Year() > 9999 {
+		e.errorf("%s is in the year %d, want 0 to 9999", path, t.Year())
 		return
 	}
 	e.out = t.AppendFormat(e.out, time.RFC3339Nano)

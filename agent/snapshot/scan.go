@@ -193,7 +193,7 @@ func (s *scanner) escape() (rune, error) {
 	case 'U':
 		digits = 8
 	default:
-		return 0, fmt.Errorf("unknown escape \\%c", rest[0])
+		return 0, fmt.Errorf("unknown escape %.2q", s.text[s.pos:])
 	}
 	if digits > 0 {
 		if len(rest) < 1+digits {
