@@ -186,3 +186,9 @@ func (e *Engine) load() (l load) {
 	l.kvUsage = min(1, l.kvUsage)
 	return l
 }
+
+// InProgress returns how many requests are running or waiting.
+func (e *Engine) InProgress() int {
+	l := e.load()
+	return l.running + l.waiting
+}

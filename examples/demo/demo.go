@@ -1,0 +1,362 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/irb-project/irb/agent/snapshot"
+	"github.com/irb-project/irb/examples/standin"
+	"github.com/irb-project/irb/solve/input"
+)
+
+var clusters = []string{"us-east", "us-west"}
+
+// demo is the stage: everything that has to be taken down at the end.
+type demo struct {
+	out          io.Writer
+	irbctl       string
+	agentProgram string
+	folder       string
+	began        time.Time
+
+	endpoints []string // of a-1 and c-1
+	servers   []*standin.Server
+	agents    []*agent
+	traffic   *traffic
+	requests  int // answered so far
+}
+
+// close ends all that still runs.
+func (d *demo) close() error {
+	var errs []error
+	if d.traffic != nil {
+		d.traffic.close()
+	}
+	for _, a := range d.agents {
+		errs = append(errs, a.kill())
+	}
+	for _, s := range d.servers {
+		s.Close()
+	}
+	return errors.Join(errs...)
+}
+
+func (d *demo) play(ctx context.Context) error {
+	d.say("irb demo: two gateway clusters, two engines, %.0f requests per second.", demandRPS["us-east"]+demandRPS["us-west"])
+	d.say("Everything runs on this machine; round trips are part of the plan only.")
+	before, err := d.plan(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.start(ctx, before); err != nil {
+		return err
+	}
+	if err := d.watchShares(ctx, before); err != nil {
+		return err
+	}
+	after, err := d.loseHalf(ctx, before)
+	if err != nil {
+		return err
+	}
+	if err := d.watchMoves(ctx, before, after); err != nil {
+		return err
+	}
+	if err := d.drain(ctx); err != nil {
+		return err
+	}
+	d.say("\nEvery promise was kept: %d requests, none lost.", d.requests)
+	return nil
+}
+
+// plan makes keys and the first weight file, checks and explains it.
+func (d *demo) plan(ctx context.Context) (*snapshot.Snapshot, error) {
+	d.heading("1. Plan: solve, sign, verify, explain")
+	addresses, err := freeAddresses(2)
+	if err != nil {
+		return nil, err
+	}
+	d.endpoints = []string{"http://" + addresses[0], "http://" + addresses[1]}
+	if _, err := d.ctl(ctx, "keygen", "-o", d.path("irb")); err != nil {
+		return nil, err
+	}
+	plan, err := d.solve(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	text, err := d.ctl(ctx, "explain", d.path("weights.toml"), "--cluster", "us-east")
+	if err != nil {
+		return nil, err
+	}
+	d.indent(text)
+	return plan, nil
+}
+
+// solve writes and verifies weights.toml for a-1 in the given health.
+func (d *demo) solve(ctx context.Context, health float64, more ...string) (*snapshot.Snapshot, error) {
+	fleet, err := d.writeFleet(health)
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"solve", fleet, "-o", d.path("weights.toml"), "--key", d.path("irb.key"), "--contingencies", "0"}, more...)
+	if _, err := d.ctl(ctx, args...); err != nil {
+		return nil, err
+	}
+	text, err := d.ctl(ctx, "verify", d.path("weights.toml"), "--pubkey-file", d.path("irb.pub"))
+	if err != nil {
+		return nil, err
+	}
+	d.indent(text)
+	return readPlan(d.path("weights.toml"))
+}
+
+// start starts engines and agents.
+func (d *demo) start(ctx context.Context, plan *snapshot.Snapshot) error {
+	d.heading("2. Start: two stand-in engines, two agents")
+	fleet, err := input.Read(input.Paths{Folder: d.path("fleet")})
+	if err != nil {
+		return err
+	}
+	if d.servers, err = standin.StartFleet(fleet, 1); err != nil {
+		return err
+	}
+	for _, s := range d.servers {
+		d.say("engine %s at %s", s.Name(), s.URL)
+	}
+	for _, cluster := range clusters {
+		a, err := d.startAgent(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		if err := a.serves(ctx, plan.Sequence); err != nil {
+			return err
+		}
+		d.say("agent of %s at %s, serving snapshot %d", cluster, a.url, plan.Sequence)
+	}
+	d.traffic = newTraffic(d.agents)
+	return nil
+}
+
+// watchShares sends two turns of every conversation and compares the shares
+// of the engines with the plan.
+func (d *demo) watchShares(ctx context.Context, plan *snapshot.Snapshot) error {
+	d.heading("3. Traffic: observed shares beside planned weights")
+	d.say("%d conversations, two turns each, every %dth streamed", len(d.traffic.conversations), streamEvery)
+	var turns []turn
+	for range 2 {
+		var err error
+		if turns, err = d.pass(ctx); err != nil {
+			return err
+		}
+	}
+	if err := d.compareShares(plan, turns); err != nil {
+		return err
+	}
+	moved := 0
+	cached, prompt := 0.0, 0.0
+	for i, c := range d.traffic.conversations {
+		if c.engines[0] != c.engines[1] {
+			moved++
+		}
+		cached += turns[i].cached
+		prompt += turns[i].prompt
+	}
+	d.say("second turns that went to another engine than the first: %d", moved)
+	d.say("of their prompts, %.0f %% was in the engine's KV cache", 100*cached/prompt)
+	if moved > 0 {
+		return fmt.Errorf("broken promise: %d of %d conversations changed their engine although the plan did not change", moved, len(turns))
+	}
+	return nil
+}
+
+// loseHalf takes half of a-1 away under traffic and plans anew.
+func (d *demo) loseHalf(ctx context.Context, before *snapshot.Snapshot) (after *snapshot.Snapshot, err error) {
+	d.heading("4. Failure: a-1 loses half its capacity")
+	if err := d.server("a-1").SetFault(standin.Fault{Kind: standin.FaultCapacity, Factor: 0.5}); err != nil {
+		return nil, err
+	}
+	d.say("traffic goes on; the new plan starts from the one in service, so that few keys move")
+	passed := make(chan error, 1)
+	go func() {
+		var err error
+		defer func() { passed <- err }()
+		defer recovered(&err)
+		_, err = d.pass(ctx)
+	}()
+	after, err = d.solve(ctx, 0.5, "--previous", d.path("weights.toml"), "--reason", "a-1 lost half its GPUs")
+	for _, a := range d.agents {
+		if err == nil {
+			err = a.serves(ctx, after.Sequence)
+		}
+	}
+	if err == nil {
+		d.say("both agents took snapshot %d into service", after.Sequence)
+	}
+	if lost := <-passed; err == nil {
+		err = lost
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.say("requests lost while the plan changed: none")
+	return after, nil
+}
+
+// watchMoves sends a further turn and checks that only what had to move did.
+func (d *demo) watchMoves(ctx context.Context, before, after *snapshot.Snapshot) error {
+	d.heading("5. Only what had to move has moved")
+	turns, err := d.pass(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.compareShares(after, turns); err != nil {
+		return err
+	}
+	d.say("")
+	d.say("%-10s %14s %14s %20s", "cluster", "least possible", "keys moved", "conversations moved")
+	for _, cluster := range clusters {
+		if err := d.compareMoves(cluster, before, after); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareMoves compares what moved in one cluster with the least possible, the
+// total variation distance between the two plans.
+func (d *demo) compareMoves(cluster string, before, after *snapshot.Snapshot) error {
+	from, to := source(before, cluster), source(after, cluster)
+	least, keys := quotaMoved(from, to), keysMoved(from, to)
+	old, new := weights(before, cluster), weights(after, cluster)
+	moved, all := 0, 0
+	for _, c := range d.traffic.conversations {
+		if c.cluster != cluster {
+			continue
+		}
+		all++
+		first, last := c.engines[0], c.engines[len(c.engines)-1]
+		if first == last {
+			continue
+		}
+		moved++
+		if new[first] >= old[first] || new[last] <= old[last] {
+			return fmt.Errorf("broken promise: a conversation of %s moved from %s to %s, but the plan takes nothing away there or gives nothing here", cluster, first, last)
+		}
+	}
+	d.say("%-10s %13.2f%% %13.2f%% %19.2f%%", cluster, 100*fraction(least), 100*fraction(keys), 100*float64(moved)/float64(all))
+	if keys != least {
+		return fmt.Errorf("broken promise: %.4f %% of %s's keys moved, %.4f %% had to", 100*fraction(keys), cluster, 100*fraction(least))
+	}
+	return checkShare("the part of "+cluster+"'s conversations that moved", float64(moved)/float64(all), fraction(least), all)
+}
+
+// drain ends the agents while they stream.
+func (d *demo) drain(ctx context.Context) error {
+	d.heading("6. SIGTERM: the agents drain")
+	const streams = 40
+	results := make(chan turn, streams)
+	sent := 0
+	for _, c := range d.traffic.conversations {
+		if c.stream && sent < streams {
+			sent++
+			go func() {
+				var t turn
+				defer func() { results <- t }()
+				defer recovered(&t.err)
+				t = d.traffic.send(ctx, c)
+			}()
+		}
+	}
+	inFlight := func() (n int) {
+		for _, s := range d.servers {
+			n += s.InProgress()
+		}
+		return n
+	}
+	for _, a := range d.agents[:1] {
+		if err := a.until(ctx, "streaming", func() bool { return inFlight() >= sent }); err != nil {
+			return err
+		}
+	}
+	for _, a := range d.agents {
+		if err := a.drain(ctx); err != nil {
+			return err
+		}
+	}
+	for range sent {
+		if t := <-results; t.err != nil {
+			return fmt.Errorf("broken promise: a stream was lost on SIGTERM: %w", t.err)
+		}
+	}
+	d.requests += sent
+	d.say("%d streams were in flight; all were finished, then the agents ended by themselves", sent)
+	return nil
+}
+
+// pass sends one turn of every conversation; a lost request breaks a promise.
+func (d *demo) pass(ctx context.Context) ([]turn, error) {
+	turns, err := d.traffic.pass(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lost := slices.Collect(func(yield func(error) bool) {
+		for _, t := range turns {
+			if t.err != nil && !yield(t.err) {
+				return
+			}
+		}
+	})
+	if len(lost) > 0 {
+		return nil, fmt.Errorf("broken promise: %d of %d requests were lost; the first: %w", len(lost), len(turns), lost[0])
+	}
+	d.requests += len(turns)
+	return turns, nil
+}
+
+// compareShares prints and checks the shares of one pass, and what a request
+// took at each engine beside the plan.
+func (d *demo) compareShares(plan *snapshot.Snapshot, turns []turn) error {
+	d.say("")
+	d.say("%-10s %-8s %10s %10s %10s", "cluster", "engine", "planned", "observed", "tolerance")
+	var broken error
+	for _, cluster := range clusters {
+		count, all := map[string]float64{}, 0
+		for i, c := range d.traffic.conversations {
+			if c.cluster == cluster {
+				count[turns[i].engine]++
+				all++
+			}
+		}
+		planned := weights(plan, cluster)
+		for _, s := range d.servers {
+			name := s.Name()
+			observed := count[name] / float64(all)
+			d.say("%-10s %-8s %9.1f%% %9.1f%% %9.1f%%", cluster, name, 100*planned[name], 100*observed, 100*tolerance(planned[name], all))
+			if err := checkShare(fmt.Sprintf("the share of %s from %s", name, cluster), observed, planned[name], all); err != nil && broken == nil {
+				broken = err
+			}
+		}
+	}
+	d.say("")
+	for _, e := range plan.Engines {
+		sum, n := time.Duration(0), 0
+		for _, t := range turns {
+			if t.engine == e.Name {
+				sum += t.took
+				n++
+			}
+		}
+		if n > 0 {
+			d.say("%s, planned at %.0f %% utilization: a request takes %.0f ms by the plan, %v observed", e.Name, 100*e.Utilization, e.LatencyMs, (sum / time.Duration(n)).Round(time.Millisecond))
+		}
+	}
+	return broken
+}
+
+func (d *demo) server(name string) *standin.Server {
+	i := slices.IndexFunc(d.servers, func(s *standin.Server) bool { return s.Name() == name })
+	return d.servers[i]
+}
