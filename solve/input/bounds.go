@@ -3,7 +3,6 @@ package input
 import (
 	"math"
 	"strconv"
-	"strings"
 )
 
 // bounds is a range of finite numbers; hi 0 stands for no upper end.
@@ -36,6 +35,8 @@ func (b bounds) check(v float64) string {
 		return b.want
 	case v > largest:
 		return "at most 1e15"
+	case v != 0 && v < smallest && b.openLo:
+		return "at least 1e-15"
 	case v != 0 && v < smallest:
 		return "0 or at least 1e-15"
 	}
@@ -45,8 +46,12 @@ func (b bounds) check(v float64) string {
 // parseNumber reads a decimal number of a CSV cell: no hexadecimal, no
 // underscores, no names. NaN and infinities are not numbers here.
 func parseNumber(s string) (float64, bool) {
-	if strings.Trim(s, "0123456789+-.eE") != "" {
-		return 0, false
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= '0' && c <= '9', c == '+', c == '-', c == '.', c == 'e', c == 'E':
+		default:
+			return 0, false
+		}
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	return v, err == nil

@@ -1,6 +1,7 @@
 package input
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/irb-project/irb/solve/model"
@@ -43,7 +44,7 @@ func (in *inputs) fleet() (*model.Fleet, error) {
 	if in.latency != nil {
 		in.checkLatency()
 	}
-	err, warnings := join([]*report{&in.folder, &in.demandFile.report, &in.latencyFile.report, &in.enginesFile.report, &in.policyFile.report})
+	warnings, err := join([]*report{&in.folder, &in.demandFile.report, &in.latencyFile.report, &in.enginesFile.report, &in.policyFile.report})
 	if err != nil {
 		return nil, err
 	}
@@ -80,14 +81,14 @@ func (in *inputs) indexNames() {
 	if in.policy != nil {
 		in.classes = make(map[string]int)
 		for i, c := range in.policy.Classes {
-			unique(&in.policyFile.report, in.classes, "class", c.Name, i, func(i int) int { return in.policy.classAt[i].line })
+			unique(&in.policyFile.report, in.classes, "class", c.Name, i, func(i int) int { return in.policy.classAt[i].key("name").line })
 		}
 	}
 	if in.engines != nil {
 		in.engineByName = make(map[string]int)
 		in.regions = make(map[string]bool)
 		for i, e := range in.engines {
-			unique(&in.enginesFile.report, in.engineByName, "engine", e.Name, i, func(i int) int { return in.engines[i].at.line })
+			unique(&in.enginesFile.report, in.engineByName, "engine", e.Name, i, func(i int) int { return in.engines[i].at.key("name").line })
 			in.regions[e.Region] = true
 		}
 		in.profileByName = make(map[string]int)
@@ -110,39 +111,62 @@ func unique(r *report, names map[string]int, kind, name string, i int, line func
 // demand without tokens the policy's or that of the profiles if they agree.
 func (in *inputs) fillReferences() {
 	reference := in.policy.Reference
-	common, agree := model.Tokens{}, true
-	for i := range in.profiles {
-		p := &in.profiles[i]
-		if reference != nil {
+	if reference != nil {
+		for i := range in.profiles {
+			p := &in.profiles[i]
 			p.PromptTokens = orElse(p.PromptTokens, reference.Prompt)
 			p.OutputTokens = orElse(p.OutputTokens, reference.Output)
-		} else if !p.hasTokens {
-			in.enginesFile.problemf(p.at.line, "profile %s has not both prompt_tokens and output_tokens, and the policy has no reference request", quote(p.Name))
 		}
-		tokens := model.Tokens{Prompt: p.PromptTokens, Output: p.OutputTokens}
-		if i == 0 {
-			common = tokens
+	} else {
+		for _, p := range in.profiles {
+			if !p.hasTokens {
+				in.enginesFile.problemf(p.at.line, "profile %s has not both prompt_tokens and output_tokens, and the policy has no reference request", quote(p.Name))
+			}
 		}
-		agree = agree && tokens == common
 	}
-	if reference != nil {
-		common, agree = *reference, true
-	}
+	tokens, differ := in.commonReference()
 	for i := range in.demand {
 		d := &in.demand[i]
 		if d.hasPrompt && d.hasOutput {
 			continue
 		}
-		if in.engines != nil && !agree {
-			in.demandFile.problemf(d.line, "prompt_tokens and output_tokens are not both given, the policy has no reference request, and the profiles have different ones")
+		if differ != "" {
+			in.demandFile.problemf(d.at.line, "%s, the policy has no reference request, and %s have different ones", d.missing(), differ)
 		}
 		if !d.hasPrompt {
-			d.PromptTokens = common.Prompt
+			d.PromptTokens = tokens.Prompt
 		}
 		if !d.hasOutput {
-			d.OutputTokens = common.Output
+			d.OutputTokens = tokens.Output
 		}
 	}
+}
+
+// commonReference returns the policy's reference request, else that of all
+// profiles, else two profiles that differ.
+func (in *inputs) commonReference() (tokens model.Tokens, differ string) {
+	if in.policy.Reference != nil {
+		return *in.policy.Reference, ""
+	}
+	for i, p := range in.profiles {
+		if own := (model.Tokens{Prompt: p.PromptTokens, Output: p.OutputTokens}); i == 0 {
+			tokens = own
+		} else if own != tokens {
+			return tokens, fmt.Sprintf("profiles %s and %s", quote(in.profiles[0].Name), quote(p.Name))
+		}
+	}
+	return tokens, ""
+}
+
+// missing says which tokens a row of demand does not give.
+func (d *demandRow) missing() string {
+	switch {
+	case d.hasPrompt:
+		return "output_tokens is not given"
+	case d.hasOutput:
+		return "prompt_tokens is not given"
+	}
+	return "prompt_tokens and output_tokens are not given"
 }
 
 func orElse(v, otherwise float64) float64 {
@@ -163,12 +187,12 @@ func (in *inputs) checkDemand() {
 				d.Class = in.policy.Classes[0].Name
 			}
 			if _, ok := in.classes[d.Class]; !ok {
-				r.add(d.line, didYouMean(d.Class, sorted(in.classes)), "class %s is not in the policy", quote(d.Class))
+				r.add(d.at.key("class").line, didYouMean(d.Class, sorted(in.classes)), "class %s is not in the policy", quote(d.Class))
 			}
 		}
 		key := source{d.Cluster, d.Class}
 		if j, twice := first[key]; twice && d.Cluster != "" {
-			r.problemf(d.line, "cluster %s with class %s is there twice, first on line %d", quote(d.Cluster), quote(d.Class), in.demand[j].line)
+			r.problemf(d.at.line, "cluster %s with class %s is there twice, first on line %d", quote(d.Cluster), quote(d.Class), in.demand[j].at.line)
 			continue
 		}
 		first[key] = i
@@ -181,12 +205,12 @@ func (in *inputs) checkLatency() {
 	index := in.latency.Index()
 	clusters := make(map[string]bool)
 	for _, d := range in.demand {
-		if clusters[d.Cluster] || d.Cluster == "" {
+		if clusters[d.Cluster] || !validName(d.Cluster) {
 			continue
 		}
 		clusters[d.Cluster] = true
 		if _, ok := index.Row(d.Cluster); !ok && !in.latencyFile.partial {
-			in.demandFile.add(d.line, didYouMean(d.Cluster, in.latency.From), "cluster %s has no row in %s", quote(d.Cluster), in.latencyFile.file)
+			in.demandFile.add(d.at.key("cluster").line, didYouMean(d.Cluster, in.latency.From), "cluster %s has no row in %s", quote(d.Cluster), in.latencyFile.file)
 		}
 	}
 	in.warnRows(clusters)
@@ -239,7 +263,7 @@ func (in *inputs) warnEngines(index model.LatencyIndex, clusters map[string]bool
 		}
 	}
 	unreached.warn(&in.enginesFile.report, "engine has no column in "+in.latencyFile.file, "engines have no column in "+in.latencyFile.file,
-		", neither by name nor by region, so nothing reaches them")
+		", neither by name nor by region, so nothing is routed there")
 	apart.warn(&in.latencyFile.report, "cluster cannot reach the engines in its own place", "clusters cannot reach the engines in their own place",
 		": the cell is blank; if they can, write the round trip inside the place")
 }

@@ -14,7 +14,7 @@ import (
 // demandRow is a row of demand before its defaults are known.
 type demandRow struct {
 	model.Demand
-	line                 int
+	at                   *lines
 	hasPrompt, hasOutput bool
 }
 
@@ -45,7 +45,7 @@ func readDemandTOML(f *file) []demandRow {
 	root.done()
 	rows := make([]demandRow, 0, len(tables))
 	for _, t := range tables {
-		row := demandRow{line: t.at.line, hasPrompt: t.has("prompt_tokens"), hasOutput: t.has("output_tokens")}
+		row := demandRow{at: t.at, hasPrompt: t.has("prompt_tokens"), hasOutput: t.has("output_tokens")}
 		row.Cluster = t.name("cluster")
 		row.Class = t.name("class")
 		row.RPS = t.number("rps", notNegative, 0)
@@ -53,7 +53,7 @@ func readDemandTOML(f *file) []demandRow {
 		row.OutputTokens = t.number("output_tokens", notNegative, 0)
 		row.CachedFraction = t.number("cached_fraction", belowOne, 0)
 		row.RequestsPerKey = t.number("requests_per_key", positive, 1)
-		row.Origin = fmt.Sprintf("%s:%d", f.file, row.line)
+		row.Origin = fmt.Sprintf("%s:%d", f.file, t.at.line)
 		t.need("cluster", "rps")
 		t.done()
 		rows = append(rows, row)
@@ -87,7 +87,7 @@ func readDemandCSV(f *file) []demandRow {
 				return nil
 			}
 		case len(cells) != len(columns):
-			f.problemf(line, "row has %d cells, want %d as in the header", len(cells), len(columns))
+			badWidth(&f.report, line, len(cells), len(columns))
 			f.partial = true
 		default:
 			r := csvRow{&f.report, line, columns, cells}
@@ -135,7 +135,7 @@ type csvRow struct {
 }
 
 func (r csvRow) demand() demandRow {
-	row := demandRow{line: r.line}
+	row := demandRow{at: &lines{line: r.line}}
 	row.Cluster = r.name("cluster")
 	row.Class = r.name("class")
 	row.RPS, _ = r.number("rps", notNegative, 0)
@@ -183,7 +183,7 @@ func (r csvRow) number(column string, b bounds, def float64) (v float64, given b
 		r.report.problemf(r.line, "%s is %s, want %s", column, shown, want)
 		return def, true
 	}
-	return v, true
+	return v + 0, true // + 0 turns -0 into 0
 }
 
 func (r csvRow) name(column string) string {
@@ -192,6 +192,11 @@ func (r csvRow) name(column string) string {
 		r.report.problemf(r.line, "%s is %s, want a name: %s", column, quote(cell), wantName)
 	}
 	return cell
+}
+
+// badWidth reports a row that is not as long as the header.
+func badWidth(r *report, line, got, want int) {
+	r.problemf(line, "row has %s, want %d as in the header", plural(got, "cell"), want)
 }
 
 // csvProblem reports an error of the CSV library at the first line of the

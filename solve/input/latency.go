@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -215,36 +214,6 @@ func trim(cell []byte) []byte {
 		cell = cell[:n]
 	}
 	return cell
-}
-
-var notReachable = float32(math.NaN())
-
-// parseRTT reads a round trip in ms; blank or NaN is not reachable. It returns
-// what was wanted if the cell is neither.
-func parseRTT(cell []byte) (ms float32, want string) {
-	cell = trim(cell)
-	if len(cell) == 0 || len(cell) == 3 && bytes.EqualFold(cell, []byte("nan")) {
-		return notReachable, ""
-	}
-	v, ok := parseNumber(string(cell))
-	if !ok {
-		return notReachable, notNegative.want + " or blank"
-	}
-	if want := notNegative.check(v); want != "" {
-		return notReachable, want + " or blank"
-	}
-	return float32(v) + 0, "" // + 0 turns -0 into 0
-}
-
-// badRTT reports a cell that is no round trip.
-func badRTT(r *report, line int, from, to string, cell []byte, want string) {
-	hint := func() string {
-		if lower := strings.ToLower(string(trim(cell))); slices.Contains([]string{"-", "n/a", "na", "null", "none", "x", "inf"}, lower) {
-			return "leave the cell blank for not reachable"
-		}
-		return ""
-	}
-	r.add(line, hint, "round trip from %s to %s is %s, want %s", quote(from), quote(to), quote(string(trim(cell))), want)
 }
 
 // checkNames reports names that are bad or there twice. Name i is on the line

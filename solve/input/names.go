@@ -56,15 +56,21 @@ func didYouMean(wrong string, names []string) func() string {
 }
 
 // nearest returns the name with the fewest edits to wrong, the first in order
-// of name among equals, "" if none is near.
+// of name among equals, "" if none is near. A name that contains wrong, or the
+// reverse, is the farthest that is still near.
 func nearest(wrong string, names []string) string {
-	best, bestEdits := "", max(1, len(wrong)/3)+1
+	limit := max(1, len(wrong)/3)
+	best, bestEdits := "", limit+1
 	for _, name := range names {
-		if d := len(name) - len(wrong); max(d, -d) > bestEdits {
+		var edits int
+		switch d := len(name) - len(wrong); {
+		case strings.EqualFold(name, wrong):
+			edits = 0
+		case min(len(name), len(wrong)) >= 3 && (strings.Contains(name, wrong) || strings.Contains(wrong, name)):
+			edits = min(limit, max(d, -d))
+		case max(d, -d) > bestEdits:
 			continue // each edit changes the length by at most one
-		}
-		edits := 0
-		if !strings.EqualFold(name, wrong) {
+		default:
 			edits = editDistance(wrong, name)
 		}
 		if edits < bestEdits || edits == bestEdits && best != "" && name < best {
@@ -97,6 +103,14 @@ func editDistance(a, b string) int {
 		before, last, row = last, row, before
 	}
 	return last[len(b)]
+}
+
+// plural returns "1 cell" or "3 cells".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // list returns the first few names, quoted, and how many more there are.

@@ -20,7 +20,7 @@ func readPairs(r *report, headerLine int, columns []string, next nextRecord) *la
 			break
 		}
 		if len(cells) != len(columns) {
-			r.problemf(line, "row has %d cells, want %d as in the header", len(cells), len(columns))
+			badWidth(r, line, len(cells), len(columns))
 			r.partial = true
 			continue
 		}
@@ -63,7 +63,7 @@ func (p *pairs) set(r *report, line int, from, to, cell []byte) bool {
 	ms, want := parseRTT(cell)
 	switch {
 	case want != "":
-		badRTT(r, line, string(from), string(to), cell, want)
+		badRTT(r, line, string(from), string(to), cell, want, false)
 	case row[j] != notSaid:
 		r.problemf(line, "round trip from %s to %s is there twice", quote(string(from)), quote(string(to)))
 	}

@@ -105,7 +105,7 @@ func (r *report) merge(part *report) {
 
 // join merges reports into one error, nil if there is no problem, and the
 // warnings as text.
-func join(reports []*report) (error, []string) {
+func join(reports []*report) ([]string, error) {
 	var all Problems
 	var warnings []Problem
 	for _, r := range reports {
@@ -119,10 +119,10 @@ func join(reports []*report) (error, []string) {
 		text[i] = w.String()
 	}
 	if len(all.List) == 0 {
-		return nil, text
+		return text, nil
 	}
 	sortProblems(all.List)
-	return &all, text
+	return text, &all
 }
 
 // sortProblems sorts by file and line and keeps the order of finding otherwise.

@@ -296,7 +296,7 @@ func (t *table) subs(key string) []*table {
 func toNumber(value any) (float64, bool) {
 	switch v := value.(type) {
 	case float64:
-		return v, true
+		return v + 0, true // + 0 turns -0 into 0
 	case int64:
 		return float64(v), true
 	}
