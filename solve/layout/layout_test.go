@@ -153,7 +153,7 @@ var changes = map[string]func(*rand.Rand, []float64){
 // TestReloads: 200 snapshots in a row keep every promise, and the cap.
 func TestReloads(t *testing.T) {
 	for name, change := range changes {
-		for _, n := range []int{1, 2, 3, 7, 20, 150} {
+		for _, n := range []int{1, 2, 3, 7, 20, 80} {
 			rng := rand.New(rand.NewPCG(1, uint64(n)))
 			w := make([]float64, n)
 			for i := range w {
@@ -182,7 +182,7 @@ func TestReloads(t *testing.T) {
 				compacted += c.Compacted
 				prev = next
 			}
-			if n == 150 {
+			if n == 80 {
 				t.Logf("%s of %d: %d ranges at the end, %.4f %% of keys compacted per snapshot", name, n, len(prev), 100*float64(compacted)/200/Space)
 			}
 		}
