@@ -71,6 +71,6 @@ weight carries its reason. irb-agent routes by that file.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &exitError{code: exitUsage, err: err, hints: []string{"see " + c.CommandPath() + " --help"}}
 	})
-	root.AddCommand(a.versionCommand())
+	root.AddCommand(a.solveCommand(), a.verifyCommand(), a.explainCommand(), a.keygenCommand(), a.versionCommand())
 	return root
 }

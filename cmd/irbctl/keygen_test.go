@@ -1,0 +1,171 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"aead.dev/minisign"
+)
+
+func TestKeygen(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "irb")
+	var r run
+	r.expect(t, exitOK, "secret, no password", "keygen", "-o", name)
+	for path, mode := range map[string]os.FileMode{name + ".key": 0o600, name + ".pub": 0o644} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("mode of %s is %v, error %v, want %v", path, info.Mode(), err, mode)
+		}
+	}
+	public, err := parsePublicKeys([]string{name + ".pub"})
+	if err != nil || r.stdout != public[0].String()+"\n" {
+		t.Errorf("standard output is %q, error %v, want the key of %s.pub", r.stdout, err, name)
+	}
+	keys, err := (&app{}).loadSecretKeys(keyFlags{files: []string{name + ".key"}})
+	if err != nil || !publicKey(keys[0]).Equal(public[0]) {
+		t.Errorf("the secret key is not one of the public key, error %v", err)
+	}
+}
+
+func TestKeygenOverwritesNothing(t *testing.T) {
+	for _, suffix := range []string{".key", ".pub"} {
+		dir := t.TempDir()
+		name := filepath.Join(dir, "irb")
+		if err := os.WriteFile(name+suffix, []byte("old"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		new(run).expect(t, exitUsage, suffix+" exists", "keygen", "-o", name)
+		entries, err := os.ReadDir(dir)
+		if err != nil || len(entries) != 1 {
+			t.Errorf("%d files, error %v, want the old one only", len(entries), err)
+		}
+		if text, err := os.ReadFile(name + suffix); err != nil || string(text) != "old" {
+			t.Errorf("%s%s holds %q, error %v", name, suffix, text, err)
+		}
+	}
+}
+
+func TestKeygenFailures(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "irb")
+	new(run).expect(t, exitUsage, "standard input is no terminal", "keygen", "-o", name, "--password")
+	new(run).expect(t, exitUsage, "the password is empty", "keygen", "-o", name, "--password-file", empty)
+	new(run).expect(t, exitUsage, "no such file", "keygen", "-o", name, "--password-file", name)
+	new(run).expect(t, exitFailure, "no such file", "keygen", "-o", filepath.Join(name, "irb"))
+	new(run).expect(t, exitUsage, "unknown command", "keygen", "irb")
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("%d files, error %v, want the password file only", len(entries), err)
+	}
+}
+
+// TestKeyWithPassword makes a key with a password, has the standard program
+// sign with it, and loads it. Each step takes the 1 GB and some seconds that
+// minisign's key derivation is made to take.
+func TestKeyWithPassword(t *testing.T) {
+	dir := t.TempDir()
+	name, message := filepath.Join(dir, "irb"), filepath.Join(dir, "message")
+	if err := os.WriteFile(message, []byte("message\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := run{env: map[string]string{envPassword: "a password"}}
+	r.expect(t, exitOK, "secret, with a password", "keygen", "-o", name)
+	runMinisign(t, "a password\n", "-S", "-s", name+".key", "-m", message)
+	runMinisign(t, "", "-V", "-p", name+".pub", "-m", message)
+
+	password := filepath.Join(dir, "password")
+	if err := os.WriteFile(password, []byte("a password\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := (&app{}).loadSecretKeys(keyFlags{files: []string{name + ".key"}, passwordFile: password})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(message + ".minisig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !minisign.Verify(publicKey(keys[0]), []byte("message\n"), text) {
+		t.Error("the loaded key is not the one that signed")
+	}
+}
+
+func TestLoadSecretKeys(t *testing.T) {
+	dir := t.TempDir()
+	theirs := filepath.Join(dir, "theirs.key")
+	runMinisign(t, "", "-G", "-W", "-p", filepath.Join(dir, "theirs.pub"), "-s", theirs)
+	if err := os.Chmod(theirs, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ours := filepath.Join(dir, "ours")
+	new(run).expect(t, exitOK, "", "keygen", "-o", ours)
+	text, err := os.ReadFile(theirs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &app{getenv: func(key string) string { return map[string]string{envKey: string(text)}[key] }}
+
+	keys, err := a.loadSecretKeys(keyFlags{files: []string{theirs, ours + ".key"}})
+	if err != nil || len(keys) != 2 {
+		t.Fatalf("%d keys, error %v, want 2", len(keys), err)
+	}
+	public, err := parsePublicKeys([]string{filepath.Join(dir, "theirs.pub"), ours + ".pub"})
+	if err != nil || !publicKey(keys[0]).Equal(public[0]) || !publicKey(keys[1]).Equal(public[1]) {
+		t.Errorf("the keys do not fit, error %v", err)
+	}
+	keys, err = a.loadSecretKeys(keyFlags{})
+	if err != nil || len(keys) != 1 || !publicKey(keys[0]).Equal(public[0]) {
+		t.Errorf("%s gives %d keys, error %v", envKey, len(keys), err)
+	}
+}
+
+func TestLoadSecretKeysRefuses(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	_, private, err := minisign.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := private.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := string(text)
+	// Byte 2 and 3 of the key are the key derivation, bytes 38 to 45 its cost:
+	// zeroes would be too cheap, this is too dear, and tried by nobody.
+	encrypted := strings.Replace(key, "\nRWQAAEIy", "\nRWRTY0Iy", 1)
+	encrypted = encrypted[:len(encrypted)-160] + strings.Repeat("/", 20) + encrypted[len(encrypted)-140:]
+	damaged := key[:len(key)-80] + "AAAA" + key[len(key)-76:]
+	for _, test := range []struct {
+		flags keyFlags
+		env   map[string]string
+		want  string
+	}{
+		{keyFlags{}, nil, "no secret key; name one with --key or set IRB_KEY"},
+		{keyFlags{files: []string{filepath.Join(dir, "missing")}}, nil, "no such file"},
+		{keyFlags{files: []string{write("group.key", key, 0o640)}}, nil, "group.key: mode is 0640, want no access for group and others"},
+		{keyFlags{files: []string{write("all.key", key, 0o604)}}, nil, "all.key: mode is 0604"},
+		{keyFlags{files: []string{write("public", "RWQHNEbO6JcQ+k1BgN2Fg6TGCfV2Ahz0tNUZq9dLCx3uPvRg3O8xzD5I\n", 0o600)}}, nil, "no minisign secret key"},
+		{keyFlags{}, map[string]string{envKey: "nonsense"}, "IRB_KEY: no minisign secret key"},
+		{keyFlags{}, map[string]string{envKey: damaged}, "IRB_KEY: a damaged secret key"},
+		{keyFlags{}, map[string]string{envKey: encrypted}, "a password is needed and standard input is no terminal"},
+		{keyFlags{}, map[string]string{envKey: encrypted, envPassword: "a"}, "IRB_KEY: wrong password, or a damaged key"},
+		{keyFlags{passwordFile: write("password", "a", 0o644)}, map[string]string{envKey: encrypted}, "password: mode is 0644"},
+	} {
+		a := &app{stdin: strings.NewReader(""), getenv: func(key string) string { return test.env[key] }}
+		_, err := a.loadSecretKeys(test.flags)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v, %v: error is %v, want %q", test.flags, test.env, err, test.want)
+		}
+	}
+}

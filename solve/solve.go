@@ -1,0 +1,88 @@
+// Package solve runs the stages of one solve, from a fleet to a certified
+// plan, and builds the snapshot that carries the plan to the agents.
+package solve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/irb-project/irb/solve/certify"
+	"github.com/irb-project/irb/solve/lp"
+	"github.com/irb-project/irb/solve/model"
+	"github.com/irb-project/irb/solve/network"
+	"github.com/irb-project/irb/solve/reason"
+)
+
+// Options are the choices of one solve that are no part of the fleet.
+type Options struct {
+	Previous      model.Previous
+	Work          model.WorkKind // WorkAuto or "": the policy's
+	SplitPairsMax int            // pairs above which work = "auto" takes single; 0: no limit
+	// Progress is told the stage that begins; nil: nobody listens.
+	Progress func(stage string)
+}
+
+// Plan is a certified answer with everything that it was made from.
+type Plan struct {
+	*model.Compiled
+	Solution *model.Solution
+	Report   certify.Report
+	Reader   *reason.Reader
+	Elapsed  time.Duration // from model to certified result
+}
+
+// Solve finds and certifies the plan of least total latency for a fleet.
+//
+// It returns *model.Infeasible, worded, where demand cannot be served.
+func Solve(ctx context.Context, fleet *model.Fleet, opts Options) (*Plan, error) {
+	progress := opts.Progress
+	if progress == nil {
+		progress = func(string) {}
+	}
+	progress("compiling the program")
+	compiled, err := model.Compile(fleet, model.CompileOptions{
+		Previous: opts.Previous, Work: opts.Work, SplitPairsMax: opts.SplitPairsMax,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(compiled.Sources) == 0 {
+		return nil, errors.New("no source has demand above 0; there is nothing to plan")
+	}
+	return solveCompiled(ctx, compiled, progress)
+}
+
+func solveCompiled(ctx context.Context, compiled *model.Compiled, progress func(string)) (*Plan, error) {
+	start := time.Now()
+	progress(fmt.Sprintf("solving %d sources x %d engines, %d pairs", len(compiled.Sources), len(compiled.Engines), compiled.Pairs()))
+	solution, err := solveProblem(ctx, compiled.Problem)
+	if err != nil {
+		return nil, wordInfeasible(compiled, err)
+	}
+	progress("certifying")
+	report, err := certify.Check(compiled.Problem, solution)
+	if err != nil {
+		return nil, err
+	}
+	plan := &Plan{
+		Compiled: compiled, Solution: solution, Report: report,
+		Reader: reason.NewReader(compiled, solution), Elapsed: time.Since(start),
+	}
+	plan.warnModelApart()
+	return plan, nil
+}
+
+// solveProblem takes the network simplex where the program is a network, and
+// column generation with CLP for the rest.
+func solveProblem(ctx context.Context, p *model.Problem) (*model.Solution, error) {
+	unsupported := network.Supports(p)
+	if unsupported == nil {
+		return network.Solve(ctx, p, network.Options{})
+	}
+	if !lp.Available {
+		return nil, fmt.Errorf("%w; this irbctl was built without CLP (cgo), which such a program needs", unsupported)
+	}
+	return lp.Solve(ctx, p, lp.Options{})
+}
