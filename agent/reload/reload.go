@@ -1,0 +1,312 @@
+// Package reload keeps an agent on the newest acceptable weight file: it
+// watches the file, verifies what comes, and publishes it as a whole or not at
+// all.
+package reload
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"aead.dev/minisign"
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/irb-project/irb/agent/pick"
+	"github.com/irb-project/irb/agent/snapshot"
+)
+
+// Options says what to follow and how.
+type Options struct {
+	// Path is the weight file; a folder stands for its file "weights.toml".
+	Path         string
+	Fleet        string
+	Cluster      string
+	Trusted      []minisign.PublicKey
+	StateDir     string        // keeps what was accepted over restarts; "": nothing is kept
+	RequireFresh bool          // do not start from an expired snapshot
+	PollInterval time.Duration // between looks at the file without an event, > 0
+	Now          func() time.Time
+
+	// Build makes what is to be published. It may fail, and then the snapshot is
+	// refused.
+	Build func(*snapshot.Snapshot) (*pick.Table, error)
+	// Publish takes a table into service. It cannot fail. May be nil.
+	Publish func(*pick.Table)
+	// Report is told of every event, in order, by the goroutine of Start or Run.
+	Report func(Event)
+}
+
+// Serving is the snapshot in service.
+type Serving struct {
+	Table    *pick.Table
+	Snapshot *snapshot.Snapshot
+	Digest   string // of the signed bytes
+	KeyIDs   []uint64
+}
+
+// Expired says whether the snapshot is past its time at now: it goes on
+// serving, degraded.
+func (s *Serving) Expired(now time.Time) bool { return !now.Before(s.Snapshot.Expires) }
+
+// Reloader follows one weight file. Start, then Run; Serving and Trigger may be
+// called from anywhere at any time.
+type Reloader struct {
+	options Options
+	state   state
+	serving atomic.Pointer[Serving]
+	trigger chan struct{}
+
+	// What follows belongs to the goroutine of Start and Run.
+	highest   mark              // the highest sequence accepted
+	unkept    []byte            // the file in service if the state folder does not have it yet
+	seen      [sha256.Size]byte // of the file looked at last, zero if it could not be read
+	last      Event             // reported last about the file
+	staleTold bool              // the expiry in service was reported
+}
+
+// New returns a Reloader with nothing in service. The error is about the state
+// folder, which cannot be made or read.
+func New(o Options) (*Reloader, error) {
+	if info, err := os.Stat(o.Path); err == nil && info.IsDir() {
+		o.Path = filepath.Join(o.Path, "weights.toml")
+	}
+	r := &Reloader{options: o, state: state{dir: o.StateDir, fleet: o.Fleet}, trigger: make(chan struct{}, 1)}
+	var err error
+	if r.highest, err = r.state.open(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Serving returns what is in service, nil if nothing is. It takes no lock.
+func (r *Reloader) Serving() *Serving { return r.serving.Load() }
+
+// Trigger has Run look at the file at once and report what it finds, also if
+// that is nothing new.
+func (r *Reloader) Trigger() {
+	select {
+	case r.trigger <- struct{}{}:
+	default: // one is waiting already
+	}
+}
+
+// Start takes the best snapshot there is into service: the weight file, else
+// the one kept before the restart; an expired one only if there is no fresh
+// one. Without any nothing is in service, and Run goes on looking.
+func (r *Reloader) Start() {
+	file, err := r.read()
+	kept, keptErr := r.state.readAccepted()
+	keptEvent := Event{Result: Unreadable, Err: keptErr}
+	for _, allowExpired := range []bool{false, true} {
+		if allowExpired && r.options.RequireFresh {
+			break
+		}
+		if err == nil {
+			if next, event := r.examine(file, allowExpired); next != nil {
+				r.seen = sha256.Sum256(file)
+				r.adopt(next, event)
+				return
+			}
+		}
+		if keptErr == nil {
+			var next *candidate
+			next, keptEvent = r.examine(kept, allowExpired)
+			if keptEvent.FromState = true; next != nil {
+				r.adopt(next, keptEvent)
+				break
+			}
+		}
+	}
+	if r.Serving() == nil && !errors.Is(keptErr, os.ErrNotExist) {
+		r.options.Report(keptEvent)
+	}
+	r.check(true) // says why it is not the weight file
+}
+
+// Run follows the file until ctx ends: by file events where there are any, and
+// by looking at its content every poll interval, since network file systems
+// send none.
+func (r *Reloader) Run(ctx context.Context) {
+	poll := time.NewTicker(r.options.PollInterval)
+	defer poll.Stop()
+	r.run(ctx, poll.C)
+}
+
+const (
+	// settleTime without events must pass before the file is read: an editor or
+	// a copy writes in steps.
+	settleTime = 50 * time.Millisecond
+	// maxSettle is the longest that a stream of events may put it off.
+	maxSettle = 500 * time.Millisecond
+)
+
+func (r *Reloader) run(ctx context.Context, poll <-chan time.Time) {
+	w, err := newWatcher(r.options.Path)
+	if err != nil {
+		r.options.Report(Event{Result: Unwatched, Err: err})
+	}
+	defer w.close()
+	r.loop(ctx, w, poll)
+}
+
+func (r *Reloader) loop(ctx context.Context, w *watcher, poll <-chan time.Time) {
+	settle := time.NewTimer(0) // at once: the file may have changed since Start
+	var latest time.Time       // of the timer; zero if it does not run
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-w.events:
+			if !w.matters(e) {
+				continue
+			}
+		case err := <-w.errors:
+			// An overflow hides events, so it counts as one.
+			if !errors.Is(err, fsnotify.ErrEventOverflow) {
+				r.options.Report(Event{Result: Unwatched, Err: err})
+			}
+		case <-settle.C:
+			latest = time.Time{}
+			r.check(false)
+			continue
+		case <-poll:
+			w.refresh()
+			r.check(false)
+			continue
+		case <-r.trigger:
+			w.refresh()
+			r.check(true)
+			continue
+		}
+		w.refresh()
+		if latest.IsZero() {
+			latest = time.Now().Add(maxSettle)
+		}
+		settle.Reset(min(settleTime, time.Until(latest)))
+	}
+}
+
+// read returns the weight file, cut off above the size that is accepted.
+func (r *Reloader) read() ([]byte, error) {
+	f, err := os.Open(r.options.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, snapshot.MaxBytes+1))
+}
+
+// check looks at the weight file once. asked says that somebody waits for an
+// answer, also if nothing changed.
+func (r *Reloader) check(asked bool) {
+	r.tellStale()
+	if r.unkept != nil && r.state.keep(r.unkept, r.highest) == nil {
+		r.unkept = nil
+	}
+	file, err := r.read()
+	if err != nil {
+		r.seen = [sha256.Size]byte{}
+		event := Event{Result: Unreadable, Err: err}
+		if asked || !event.same(r.last) {
+			r.tell(event)
+		}
+		return
+	}
+	sum := sha256.Sum256(file)
+	// One from the future need only wait.
+	if sum == r.seen && !asked && r.last.Result != string(snapshot.ReasonFuture) {
+		return
+	}
+	changed := sum != r.seen
+	r.seen = sum
+	next, event := r.examine(file, r.Serving() == nil && !r.options.RequireFresh)
+	switch {
+	case next != nil:
+		r.adopt(next, event)
+	case asked || changed && !(event.Result == Unchanged && r.last.ok()) || !event.same(r.last):
+		r.tell(event)
+	}
+}
+
+// candidate is a snapshot that passed every test.
+type candidate struct {
+	accepted *snapshot.Accepted
+	table    *pick.Table
+	file     []byte
+}
+
+// examine holds a file against the rules and builds its table. next is nil if
+// there is nothing to adopt; the event says why.
+func (r *Reloader) examine(file []byte, allowExpired bool) (next *candidate, event Event) {
+	now := r.options.Now()
+	rules := snapshot.Rules{
+		Fleet: r.options.Fleet, Cluster: r.options.Cluster, Trusted: r.options.Trusted, Now: now,
+		HighestSequence: r.highest.sequence, HighestDigest: r.highest.digest, AllowExpired: allowExpired,
+	}
+	if s := r.Serving(); s != nil {
+		rules.ServingSequence = s.Snapshot.Sequence
+	}
+	accepted, err := snapshot.Accept(file, rules)
+	var refusal *snapshot.Refusal
+	if errors.As(err, &refusal) {
+		return nil, Event{Result: string(refusal.Reason), Sequence: refusal.Sequence, Err: err}
+	}
+	event = Event{Result: Accepted, Sequence: accepted.Snapshot.Sequence, Expired: accepted.Expired}
+	if accepted.Unchanged {
+		event.Result = Unchanged
+		return nil, event
+	}
+	table, err := r.options.Build(accepted.Snapshot)
+	if err != nil {
+		event.Result, event.Err = BuildFailed, fmt.Errorf("snapshot %d refused: %w", event.Sequence, err)
+		return nil, event
+	}
+	return &candidate{accepted, table, file}, event
+}
+
+// adopt takes a snapshot into service.
+func (r *Reloader) adopt(next *candidate, event Event) {
+	r.highest = mark{sequence: next.accepted.Snapshot.Sequence, digest: next.accepted.Digest}
+	if !event.FromState {
+		// A full disk is no reason to serve old weights; check tries again.
+		r.unkept = nil
+		if event.StateErr = r.state.keep(next.file, r.highest); event.StateErr != nil {
+			r.unkept = next.file
+		}
+	}
+	// Everything that can fail is above this line: from here on the new snapshot
+	// is served, and nothing of the old one is.
+	r.serving.Store(&Serving{
+		Table:    next.table,
+		Snapshot: next.accepted.Snapshot,
+		Digest:   next.accepted.Digest,
+		KeyIDs:   next.accepted.KeyIDs,
+	})
+	if r.options.Publish != nil {
+		r.options.Publish(next.table)
+	}
+	r.staleTold = event.Expired
+	r.tell(event)
+}
+
+// tell reports an event about the file.
+func (r *Reloader) tell(e Event) {
+	r.last = e
+	r.options.Report(e)
+}
+
+// tellStale reports once that the snapshot in service has expired.
+func (r *Reloader) tellStale() {
+	s := r.Serving()
+	if s == nil || r.staleTold || !s.Expired(r.options.Now()) {
+		return
+	}
+	r.staleTold = true
+	r.options.Report(Event{Result: Stale, Sequence: s.Snapshot.Sequence, Expired: true})
+}
