@@ -84,7 +84,7 @@ func (c *Compiled) fitProfiles() error {
 			errs = append(errs, err)
 			continue
 		}
-		if p.WorstRelError > 0.10 {
+		if p.WorstRelError > profile.WarnFitError {
 			c.warnf("profile %q: the convex fit is off by up to %.1f %% of a measured value", p.Name, 100*p.WorstRelError)
 		}
 		c.Profiles[p.Name] = p
@@ -312,15 +312,21 @@ func (c *Compiled) addSinks() error {
 
 // addSplitSinks makes one sink over the prompt tokens and one over the output
 // tokens that an engine computes per second. Each may reach the whole work
-// limit; the joint limit is a row of its own. An output token is outputWork
-// units of work.
+// limit, which is beyond utilization 1 of its own; the joint limit is a row of
+// its own. Processor sharing has no latency there: each of its sinks ends at
+// the engine's max utilization. An output token is outputWork units of work.
 func (e *EngineNode) addSplitSinks(p profile.Profile, outputWork float64) (err error) {
-	reference := e.Capacity / e.ReferenceWork // requests/s at utilization 1
-	e.Prefill, err = profile.NewSink(reference*p.PromptTokens, e.Limit, 1/p.PromptTokens, []profile.Curve{p.TTFT}, []float64{1})
-	if err != nil {
+	sink := func(refTokens, limit, scale float64, c profile.Curve) (*profile.Sink, error) {
+		capacity := e.Capacity / e.ReferenceWork * refTokens // tokens/s of the reference mix at utilization 1
+		if c.PS {
+			limit = min(limit, capacity*(e.Limit/e.Capacity))
+		}
+		return profile.NewSink(capacity, limit, scale, []profile.Curve{c}, []float64{1})
+	}
+	if e.Prefill, err = sink(p.PromptTokens, e.Limit, 1/p.PromptTokens, p.TTFT); err != nil {
 		return err
 	}
-	e.Output, err = profile.NewSink(reference*p.OutputTokens, e.Limit/outputWork, 1, []profile.Curve{p.TBOT}, []float64{1})
+	e.Output, err = sink(p.OutputTokens, e.Limit/outputWork, 1, p.TBOT)
 	return err
 }
 
