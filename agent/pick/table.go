@@ -9,7 +9,6 @@ package pick
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -23,7 +22,8 @@ type Table struct {
 	cluster  string
 	classes  []Class
 	engines  []engine
-	byName   map[string]int
+	byName   map[string]int // engines
+	byClass  map[string]int
 	// models holds, per model that some engine declares, the set of engines
 	// that serve it; anyModel is the set of those that declare no models.
 	models       map[string]bitset
@@ -45,7 +45,10 @@ type engine struct {
 // NewTable checks what its own work rests on (names, order of the layout) and
 // reports every problem; the checks of meaning are those of package snapshot.
 func NewTable(s *snapshot.Snapshot, cluster string, trustedHeaders ...string) (*Table, error) {
-	t := &Table{snapshot: s, cluster: cluster, byName: make(map[string]int, len(s.Engines))}
+	t := &Table{
+		snapshot: s, cluster: cluster,
+		byName: make(map[string]int, len(s.Engines)), byClass: make(map[string]int, len(s.Classes)),
+	}
 	errs := t.addEngines()
 	t.classes = make([]Class, len(s.Classes))
 	for i := range s.Classes {
@@ -53,6 +56,10 @@ func NewTable(s *snapshot.Snapshot, cluster string, trustedHeaders ...string) (*
 		c.Spec = &s.Classes[i]
 		c.table = t
 		c.matcher = newMatcher(c.Spec, trustedHeaders)
+		if _, twice := t.byClass[c.Spec.Name]; twice {
+			errs = append(errs, fmt.Errorf("class %q is there twice", c.Spec.Name))
+		}
+		t.byClass[c.Spec.Name] = i
 	}
 	sources := 0
 	for i := range s.Sources {
@@ -146,8 +153,8 @@ func (t *Table) Classes() []Class { return t.classes }
 
 // Class returns the class of this name, nil if there is none.
 func (t *Table) Class(name string) *Class {
-	i := slices.IndexFunc(t.classes, func(c Class) bool { return c.Spec.Name == name })
-	if i < 0 {
+	i, ok := t.byClass[name]
+	if !ok {
 		return nil
 	}
 	return &t.classes[i]

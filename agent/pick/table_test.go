@@ -81,6 +81,7 @@ func TestNewTableRefuses(t *testing.T) {
 		{"no cluster", func(s *snapshot.Snapshot) { s.Sources[0].Cluster = "d" }, []string{`cluster "c" has no source in snapshot 7`}},
 		{"unknown class", func(s *snapshot.Snapshot) { s.Sources[0].Class = "x" }, []string{`class "x" is not in the snapshot`}},
 		{"source twice", func(s *snapshot.Snapshot) { s.Sources = append(s.Sources, s.Sources[0]) }, []string{`source "c/k" is there twice`}},
+		{"class twice", func(s *snapshot.Snapshot) { s.Classes = append(s.Classes, s.Classes[0]) }, []string{`class "k" is there twice`}},
 		{"engine twice", func(s *snapshot.Snapshot) { s.Engines = append(s.Engines, s.Engines[0]) }, []string{`engine "e0" is there twice`}},
 		{"no layout", func(s *snapshot.Snapshot) { s.Sources[0].LayoutFrom, s.Sources[0].LayoutTo = nil, nil }, []string{"layout has 0 starts and 0 engines"}},
 		{"ragged layout", func(s *snapshot.Snapshot) { s.Sources[0].LayoutTo = s.Sources[0].LayoutTo[:1] }, []string{"layout has 2 starts and 1 engines"}},
