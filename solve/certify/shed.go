@@ -77,7 +77,8 @@ func (c *checker) checkCut(priority int) error {
 //
 // where an engine under a cap of the cut, and a group or pair onto an engine
 // that the cut covers already, need not be counted again. It holds for any
-// choice of sets; the solver's makes it tight.
+// choice of sets; the solver's makes it tight. (Not where only the end of a
+// split-work sink stops more work: such an end is no limit on work.)
 type cut struct {
 	*checker
 	priority int
