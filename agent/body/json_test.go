@@ -213,6 +213,33 @@ func TestConversations(t *testing.T) {
 	}
 }
 
+// Many conversations under one system prompt with the same tools: each has a key
+// of its own in all of its turns.
+func TestConversationsUnderOneSystemPrompt(t *testing.T) {
+	const conversations, turns = 500, 4
+	system := strings.Repeat("You are the assistant of a shop. ", 300)
+	count := map[uint64]int{}
+	for i := range conversations {
+		messages := fmt.Sprintf(`{"role":"system","content":"%s"},{"role":"user","content":"Where is order %d?"}`, system, i)
+		for turn := range turns {
+			r := mustScan(t, `{"model":"m","tools":[{"type":"function"}],"messages":[`+messages+`]}`)
+			if r.UnderWay != (turn > 0) {
+				t.Fatalf("turn %d: under way is %v", turn, r.UnderWay)
+			}
+			count[r.Affinity.Material]++
+			messages += `,{"role":"assistant","content":"Let me see."},{"role":"user","content":"And now?"}`
+		}
+	}
+	if len(count) != conversations {
+		t.Errorf("%d keys, want %d", len(count), conversations)
+	}
+	for key, n := range count {
+		if n != turns {
+			t.Errorf("key %x has %d requests, want %d", key, n, turns)
+		}
+	}
+}
+
 func TestPromptTokens(t *testing.T) {
 	text := strings.Repeat("abcd", 1000)
 	media := strings.Repeat("AAAA", 100000)

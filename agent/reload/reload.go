@@ -68,6 +68,7 @@ type Reloader struct {
 	seen      [sha256.Size]byte // of the file looked at last, zero if it could not be read
 	last      Event             // reported last about the file
 	staleTold bool              // the expiry in service was reported
+	unwatched string            // why events are missing, as reported last
 }
 
 // New returns a Reloader with nothing in service. The error is about the state
@@ -148,17 +149,17 @@ const (
 
 func (r *Reloader) run(ctx context.Context, poll <-chan time.Time) {
 	w, err := newWatcher(r.options.Path)
-	if err != nil {
-		r.options.Report(Event{Result: Unwatched, Err: err})
-	}
+	r.tellUnwatched(err)
 	defer w.close()
 	r.loop(ctx, w, poll)
 }
 
 func (r *Reloader) loop(ctx context.Context, w *watcher, poll <-chan time.Time) {
+	r.tellUnwatched(w.refresh())
 	settle := time.NewTimer(0) // at once: the file may have changed since Start
 	var latest time.Time       // of the timer; zero if it does not run
 	for {
+		look, asked := false, false
 		select {
 		case <-ctx.Done():
 			return
@@ -169,22 +170,20 @@ func (r *Reloader) loop(ctx context.Context, w *watcher, poll <-chan time.Time) 
 		case err := <-w.errors:
 			// An overflow hides events, so it counts as one.
 			if !errors.Is(err, fsnotify.ErrEventOverflow) {
-				r.options.Report(Event{Result: Unwatched, Err: err})
+				r.tellUnwatched(err)
 			}
 		case <-settle.C:
-			latest = time.Time{}
-			r.check(false)
-			continue
+			latest, look = time.Time{}, true
 		case <-poll:
-			w.refresh()
-			r.check(false)
-			continue
+			look = true
 		case <-r.trigger:
-			w.refresh()
-			r.check(true)
+			look, asked = true, true
+		}
+		r.tellUnwatched(w.refresh())
+		if look {
+			r.check(asked)
 			continue
 		}
-		w.refresh()
 		if latest.IsZero() {
 			latest = time.Now().Add(maxSettle)
 		}
@@ -299,6 +298,15 @@ func (r *Reloader) adopt(next *candidate, event Event) {
 func (r *Reloader) tell(e Event) {
 	r.last = e
 	r.options.Report(e)
+}
+
+// tellUnwatched reports that file events are missing, the same reason once.
+func (r *Reloader) tellUnwatched(err error) {
+	if err == nil || err.Error() == r.unwatched {
+		return
+	}
+	r.unwatched = err.Error()
+	r.options.Report(Event{Result: Unwatched, Err: err})
 }
 
 // tellStale reports once that the snapshot in service has expired.

@@ -1,6 +1,8 @@
 package reload
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,8 +28,8 @@ type watcher struct {
 	names   map[string]bool // paths that matter when something happens to them
 }
 
-// newWatcher returns a watcher that works; with an error it is one that never
-// sees anything.
+// newWatcher returns a watcher that sees nothing before its first refresh; with
+// an error it is one that never sees anything.
 func newWatcher(path string) (*watcher, error) {
 	w := &watcher{path: path, folders: map[string]os.FileInfo{}}
 	fs, err := fsnotify.NewWatcher()
@@ -35,7 +37,6 @@ func newWatcher(path string) (*watcher, error) {
 		return w, err
 	}
 	w.fs, w.events, w.errors = fs, fs.Events, fs.Errors
-	w.refresh()
 	return w, nil
 }
 
@@ -54,11 +55,11 @@ func (w *watcher) matters(e fsnotify.Event) bool {
 	return folder || w.names[e.Name]
 }
 
-// refresh adapts the watches to where the path leads now. A folder that cannot
-// be watched is left to polling.
-func (w *watcher) refresh() {
+// refresh adapts the watches to where the path leads now. The error is about
+// folders that cannot be watched and are left to polling.
+func (w *watcher) refresh() error {
 	if w.fs == nil {
-		return
+		return nil
 	}
 	folders, names := trace(w.path)
 	w.names = names
@@ -72,14 +73,22 @@ func (w *watcher) refresh() {
 		_ = w.fs.Remove(folder) // fails if the watch went with the folder
 		delete(w.folders, folder)
 	}
+	var failed error
 	for _, folder := range folders {
 		if _, watched := w.folders[folder]; watched {
 			continue
 		}
-		if info, err := os.Stat(folder); err == nil && w.fs.Add(folder) == nil {
-			w.folders[folder] = info
+		info, err := os.Stat(folder)
+		if err != nil {
+			continue // gone since; its parent tells when it is back
 		}
+		if err := w.fs.Add(folder); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("watch %s: %w", folder, err))
+			continue
+		}
+		w.folders[folder] = info
 	}
+	return failed
 }
 
 // maxLinks bounds the symbolic links on a path, as Linux does.

@@ -2,6 +2,7 @@ package reload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -195,10 +196,7 @@ func TestFollowsWithoutEvents(t *testing.T) {
 	a.write(signed(t, testSnapshot(1000)))
 	a.Start()
 	a.expect(Accepted, 1000)
-	// A path into a folder that was swapped for another by a mount is like one
-	// that is not watched.
 	w := &watcher{path: a.path, folders: map[string]os.FileInfo{}}
-	w.refresh()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -234,7 +232,25 @@ func TestOverflowIsAnEvent(t *testing.T) {
 	w.errors <- fsnotify.ErrEventOverflow
 	a.expect(Accepted, 1001)
 	w.errors <- os.ErrPermission
-	a.expect(Unwatched, 0)
+	w.errors <- os.ErrPermission
+	w.errors <- os.ErrClosed
+	for _, want := range []error{os.ErrPermission, os.ErrClosed} { // each once
+		if e := a.expect(Unwatched, 0); !errors.Is(e.Err, want) {
+			t.Errorf("%s, want %v", e, want)
+		}
+	}
+}
+
+// A folder that cannot be watched is told; the watcher here is shut, as one
+// without watches left would refuse.
+func TestUnwatchableFolderIsTold(t *testing.T) {
+	a := newAgent(t, nil)
+	w, err := newWatcher(a.path)
+	must(t, err)
+	w.close()
+	if err := w.refresh(); !errors.Is(err, fsnotify.ErrClosed) {
+		t.Errorf("got %v, want %v", err, fsnotify.ErrClosed)
+	}
 }
 
 // Run ends with its context.
