@@ -69,6 +69,9 @@ func (e Event) String() string {
 		text = name + " has expired and goes on serving"
 	case Unreadable:
 		text = fmt.Sprintf("weight file cannot be read: %v", e.Err)
+		if e.FromState {
+			text = "kept " + text
+		}
 	case Unwatched:
 		text = fmt.Sprintf("no file events, only polling: %v", e.Err)
 	default:

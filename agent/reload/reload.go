@@ -4,7 +4,6 @@
 package reload
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"aead.dev/minisign"
-	"github.com/fsnotify/fsnotify"
 
 	"github.com/irb-project/irb/agent/pick"
 	"github.com/irb-project/irb/agent/snapshot"
@@ -103,7 +101,7 @@ func (r *Reloader) Trigger() {
 func (r *Reloader) Start() {
 	file, err := r.read()
 	kept, keptErr := r.state.readAccepted()
-	keptEvent := Event{Result: Unreadable, Err: keptErr}
+	keptEvent := Event{Result: Unreadable, Err: keptErr, FromState: true}
 	for _, allowExpired := range []bool{false, true} {
 		if allowExpired && r.options.RequireFresh {
 			break
@@ -118,7 +116,8 @@ func (r *Reloader) Start() {
 		if keptErr == nil {
 			var next *candidate
 			next, keptEvent = r.examine(kept, allowExpired)
-			if keptEvent.FromState = true; next != nil {
+			keptEvent.FromState = true
+			if next != nil {
 				r.adopt(next, keptEvent)
 				break
 			}
@@ -128,67 +127,6 @@ func (r *Reloader) Start() {
 		r.options.Report(keptEvent)
 	}
 	r.check(true) // says why it is not the weight file
-}
-
-// Run follows the file until ctx ends: by file events where there are any, and
-// by looking at its content every poll interval, since network file systems
-// send none.
-func (r *Reloader) Run(ctx context.Context) {
-	poll := time.NewTicker(r.options.PollInterval)
-	defer poll.Stop()
-	r.run(ctx, poll.C)
-}
-
-const (
-	// settleTime without events must pass before the file is read: an editor or
-	// a copy writes in steps.
-	settleTime = 50 * time.Millisecond
-	// maxSettle is the longest that a stream of events may put it off.
-	maxSettle = 500 * time.Millisecond
-)
-
-func (r *Reloader) run(ctx context.Context, poll <-chan time.Time) {
-	w, err := newWatcher(r.options.Path)
-	r.tellUnwatched(err)
-	defer w.close()
-	r.loop(ctx, w, poll)
-}
-
-func (r *Reloader) loop(ctx context.Context, w *watcher, poll <-chan time.Time) {
-	r.tellUnwatched(w.refresh())
-	settle := time.NewTimer(0) // at once: the file may have changed since Start
-	var latest time.Time       // of the timer; zero if it does not run
-	for {
-		look, asked := false, false
-		select {
-		case <-ctx.Done():
-			return
-		case e := <-w.events:
-			if !w.matters(e) {
-				continue
-			}
-		case err := <-w.errors:
-			// An overflow hides events, so it counts as one.
-			if !errors.Is(err, fsnotify.ErrEventOverflow) {
-				r.tellUnwatched(err)
-			}
-		case <-settle.C:
-			latest, look = time.Time{}, true
-		case <-poll:
-			look = true
-		case <-r.trigger:
-			look, asked = true, true
-		}
-		r.tellUnwatched(w.refresh())
-		if look {
-			r.check(asked)
-			continue
-		}
-		if latest.IsZero() {
-			latest = time.Now().Add(maxSettle)
-		}
-		settle.Reset(min(settleTime, time.Until(latest)))
-	}
 }
 
 // read returns the weight file, cut off above the size that is accepted.
@@ -298,15 +236,6 @@ func (r *Reloader) adopt(next *candidate, event Event) {
 func (r *Reloader) tell(e Event) {
 	r.last = e
 	r.options.Report(e)
-}
-
-// tellUnwatched reports that file events are missing, the same reason once.
-func (r *Reloader) tellUnwatched(err error) {
-	if err == nil || err.Error() == r.unwatched {
-		return
-	}
-	r.unwatched = err.Error()
-	r.options.Report(Event{Result: Unwatched, Err: err})
 }
 
 // tellStale reports once that the snapshot in service has expired.

@@ -287,6 +287,12 @@ func TestStateProblems(t *testing.T) {
 		t.Error(e)
 	}
 	a.expect(Unreadable, 0)
+	must(t, os.Remove(filepath.Join(a.options.StateDir, "accepted.toml")), os.Mkdir(filepath.Join(a.options.StateDir, "accepted.toml"), 0o700))
+	a.Start()
+	if e := a.expect(Unreadable, 0); !strings.HasPrefix(e.String(), "kept weight file cannot be read: ") {
+		t.Error(e)
+	}
+	a.expect(Unreadable, 0)
 	// What cannot be kept is served, and kept when that is possible again.
 	must(t, os.RemoveAll(a.options.StateDir), os.WriteFile(a.options.StateDir, nil, 0o600))
 	a.write(signed(t, testSnapshot(1000)))
