@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"time"
 
@@ -83,7 +84,7 @@ func (d *demo) plan(ctx context.Context) (*snapshot.Snapshot, error) {
 	if _, err := d.ctl(ctx, "keygen", "-o", d.path("irb")); err != nil {
 		return nil, err
 	}
-	plan, err := d.solve(ctx, 1)
+	plan, err := d.solve(ctx, 1, "")
 	if err != nil {
 		return nil, err
 	}
@@ -95,22 +96,37 @@ func (d *demo) plan(ctx context.Context) (*snapshot.Snapshot, error) {
 	return plan, nil
 }
 
-// solve writes and verifies weights.toml for a-1 in the given health.
-func (d *demo) solve(ctx context.Context, health float64, more ...string) (*snapshot.Snapshot, error) {
+// solve writes and verifies weights.toml for a-1 in the given health. With a
+// reason it starts from the file in service, kept as before.toml.
+func (d *demo) solve(ctx context.Context, health float64, reason string) (*snapshot.Snapshot, error) {
 	fleet, err := d.writeFleet(health)
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"solve", fleet, "-o", d.path("weights.toml"), "--key", d.path("irb.key"), "--contingencies", "0"}, more...)
-	if _, err := d.ctl(ctx, args...); err != nil {
+	weights := d.path("weights.toml")
+	solve := []string{"solve", fleet, "-o", weights, "--key", d.path("irb.key")}
+	verify := []string{"verify", weights, "--pub", d.path("irb.pub"), "--inputs", fleet}
+	if reason != "" {
+		served, err := os.ReadFile(weights)
+		if err != nil {
+			return nil, err
+		}
+		before := d.path("before.toml")
+		if err := os.WriteFile(before, served, 0o644); err != nil {
+			return nil, err
+		}
+		solve = append(solve, "--previous", before, "--reason", reason)
+		verify = append(verify, "--previous", before)
+	}
+	if _, err := d.ctl(ctx, solve...); err != nil {
 		return nil, err
 	}
-	text, err := d.ctl(ctx, "verify", d.path("weights.toml"), "--pubkey-file", d.path("irb.pub"))
+	text, err := d.ctl(ctx, verify...)
 	if err != nil {
 		return nil, err
 	}
 	d.indent(text)
-	return readPlan(d.path("weights.toml"))
+	return readPlan(weights)
 }
 
 // start starts engines and agents.
@@ -144,8 +160,9 @@ func (d *demo) start(ctx context.Context, plan *snapshot.Snapshot) error {
 // of the engines with the plan.
 func (d *demo) watchShares(ctx context.Context, plan *snapshot.Snapshot) error {
 	d.heading("3. Traffic: observed shares beside planned weights")
-	d.say("%d conversations, two turns each, every %dth streamed", len(d.traffic.conversations), streamEvery)
+	d.say("%d conversations, two turns each, every %dth streamed\n", len(d.traffic.conversations), streamEvery)
 	var turns []turn
+	served := d.served()
 	for range 2 {
 		var err error
 		if turns, err = d.pass(ctx); err != nil {
@@ -155,6 +172,7 @@ func (d *demo) watchShares(ctx context.Context, plan *snapshot.Snapshot) error {
 	if err := d.compareShares(plan, turns); err != nil {
 		return err
 	}
+	d.compareLatency(plan, served)
 	moved := 0
 	cached, prompt := 0.0, 0.0
 	for i, c := range d.traffic.conversations {
@@ -186,7 +204,7 @@ func (d *demo) loseHalf(ctx context.Context, before *snapshot.Snapshot) (after *
 		defer recovered(&err)
 		_, err = d.pass(ctx)
 	}()
-	after, err = d.solve(ctx, 0.5, "--previous", d.path("weights.toml"), "--reason", "a-1 lost half its GPUs")
+	after, err = d.solve(ctx, 0.5, "a-1 lost half its GPUs")
 	for _, a := range d.agents {
 		if err == nil {
 			err = a.serves(ctx, after.Sequence)
@@ -208,6 +226,7 @@ func (d *demo) loseHalf(ctx context.Context, before *snapshot.Snapshot) (after *
 // watchMoves sends a further turn and checks that only what had to move did.
 func (d *demo) watchMoves(ctx context.Context, before, after *snapshot.Snapshot) error {
 	d.heading("5. Only what had to move has moved")
+	served := d.served()
 	turns, err := d.pass(ctx)
 	if err != nil {
 		return err
@@ -215,6 +234,7 @@ func (d *demo) watchMoves(ctx context.Context, before, after *snapshot.Snapshot)
 	if err := d.compareShares(after, turns); err != nil {
 		return err
 	}
+	d.compareLatency(after, served)
 	d.say("")
 	d.say("%-10s %14s %14s %20s", "cluster", "least possible", "keys moved", "conversations moved")
 	for _, cluster := range clusters {
@@ -316,10 +336,8 @@ func (d *demo) pass(ctx context.Context) ([]turn, error) {
 	return turns, nil
 }
 
-// compareShares prints and checks the shares of one pass, and what a request
-// took at each engine beside the plan.
+// compareShares prints and checks the shares of one pass.
 func (d *demo) compareShares(plan *snapshot.Snapshot, turns []turn) error {
-	d.say("")
 	d.say("%-10s %-8s %10s %10s %10s", "cluster", "engine", "planned", "observed", "tolerance")
 	var broken error
 	for _, cluster := range clusters {
@@ -340,20 +358,27 @@ func (d *demo) compareShares(plan *snapshot.Snapshot, turns []turn) error {
 			}
 		}
 	}
-	d.say("")
-	for _, e := range plan.Engines {
-		sum, n := time.Duration(0), 0
-		for _, t := range turns {
-			if t.engine == e.Name {
-				sum += t.took
-				n++
-			}
-		}
-		if n > 0 {
-			d.say("%s, planned at %.0f %% utilization: a request takes %.0f ms by the plan, %v observed", e.Name, 100*e.Utilization, e.LatencyMs, (sum / time.Duration(n)).Round(time.Millisecond))
-		}
-	}
 	return broken
+}
+
+// compareLatency prints what a request took at each engine, by the engine's own
+// clock, beside the plan.
+func (d *demo) compareLatency(plan *snapshot.Snapshot, before []standin.Served) {
+	d.say("")
+	for i, s := range d.servers {
+		served := s.Served()
+		n := served.Requests - before[i].Requests
+		e := plan.Engines[slices.IndexFunc(plan.Engines, func(e snapshot.Engine) bool { return e.Name == s.Name() })]
+		d.say("%s: a request takes %.0f ms at the planned %.0f %% utilization, %.0f ms in the mean of %d",
+			s.Name(), e.LatencyMs, 100*e.Utilization, 1000*(served.Seconds-before[i].Seconds)/float64(n), n)
+	}
+}
+
+func (d *demo) served() (all []standin.Served) {
+	for _, s := range d.servers {
+		all = append(all, s.Served())
+	}
+	return all
 }
 
 func (d *demo) server(name string) *standin.Server {

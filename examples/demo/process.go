@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,7 +18,7 @@ import (
 
 // ctl runs irbctl and returns what it prints.
 func (d *demo) ctl(ctx context.Context, args ...string) (string, error) {
-	d.say("$ irbctl %s", strings.ReplaceAll(strings.Join(args, " "), d.folder+"/", ""))
+	d.say("$ irbctl %s", d.shellWords(args))
 	cmd := exec.CommandContext(ctx, d.irbctl, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -27,6 +26,19 @@ func (d *demo) ctl(ctx context.Context, args ...string) (string, error) {
 		return "", fmt.Errorf("irbctl %s: %w\n%s", args[0], err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return stdout.String(), nil
+}
+
+// shellWords returns arguments as one would type them in the demo's folder.
+func (d *demo) shellWords(args []string) string {
+	var words []string
+	for _, arg := range args {
+		arg = strings.TrimPrefix(arg, d.folder+string(filepath.Separator))
+		if strings.Contains(arg, " ") {
+			arg = strconv.Quote(arg)
+		}
+		words = append(words, arg)
+	}
+	return strings.Join(words, " ")
 }
 
 // agent is a running irb-agent.
@@ -169,9 +181,29 @@ func (d *demo) heading(format string, args ...any) {
 	fmt.Fprintf(d.out, "\n== %s  [%.0f s]\n\n", fmt.Sprintf(format, args...), time.Since(d.began).Seconds())
 }
 
-// indent prints a text, indented.
+// indent prints a text, indented, without the demo's folder, and with long
+// lines wrapped.
 func (d *demo) indent(text string) {
-	for line := range strings.Lines(strings.TrimSpace(text)) {
-		io.WriteString(d.out, "    "+strings.TrimRight(line, "\n")+"\n")
+	text = strings.ReplaceAll(strings.TrimSpace(text), d.folder+string(filepath.Separator), "")
+	for line := range strings.Lines(text) {
+		for _, part := range wrap(strings.TrimRight(line, "\n"), 100) {
+			d.say("%s", strings.TrimRight("    "+part, " "))
+		}
 	}
+}
+
+// wrap breaks a line at blanks into parts of at most width bytes, where it has
+// them; the parts keep its indentation.
+func wrap(line string, width int) (parts []string) {
+	rest := strings.TrimLeft(line, " ")
+	indent := line[:len(line)-len(rest)]
+	for len(indent)+len(rest) > width {
+		cut := strings.LastIndex(rest[:width-len(indent)+1], " ")
+		if cut < 0 {
+			break
+		}
+		parts = append(parts, indent+rest[:cut])
+		rest = rest[cut+1:]
+	}
+	return append(parts, indent+rest)
 }

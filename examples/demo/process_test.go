@@ -61,3 +61,17 @@ func TestFailingProgramsFailTheDemo(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestWrap(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                      "",
+		"  short":               "  short",
+		"  one two three":       "  one two|  three",
+		"  abcdefghijklmnop":    "  abcdefghijklmnop",
+		"0123456789 0123456789": "0123456789|0123456789",
+	} {
+		if got := strings.Join(wrap(line, 10), "|"); got != want {
+			t.Errorf("%q is wrapped to %q, want %q", line, got, want)
+		}
+	}
+}

@@ -64,7 +64,6 @@ func newConversations() (all []*conversation) {
 // turn is what became of one request.
 type turn struct {
 	engine         string
-	took           time.Duration
 	prompt, cached float64 // tokens
 	err            error
 }
@@ -165,7 +164,6 @@ func (t *traffic) send(ctx context.Context, c *conversation) (result turn) {
 		return turn{err: err}
 	}
 	r.Header.Set("Content-Type", "application/json")
-	begin := time.Now()
 	answer, err := t.clients[c.cluster].Do(r)
 	if err != nil {
 		return turn{err: err}
@@ -173,7 +171,6 @@ func (t *traffic) send(ctx context.Context, c *conversation) (result turn) {
 	defer answer.Body.Close()
 	result.engine = answer.Header.Get(standin.NameHeader)
 	text, err := io.ReadAll(answer.Body)
-	result.took = time.Since(begin)
 	if err == nil && answer.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", answer.Status, text)
 	}

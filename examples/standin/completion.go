@@ -161,6 +161,8 @@ func (e *Engine) stream(w http.ResponseWriter, r *http.Request, c *call) {
 func (e *Engine) finish(c *call) {
 	e.mu.Lock()
 	e.cache.store(c.key, c.promptTokens+float64(c.outputTokens))
+	e.served.Requests++
+	e.served.Seconds += (c.job.ended - c.job.arrived) / e.cfg.Speedup
 	e.mu.Unlock()
 	e.metrics.finished(c, e.cfg.Speedup)
 }

@@ -25,6 +25,10 @@ const (
 	EndpointHeader = "x-standin-endpoint"
 )
 
+// prefixCacheFactor is how many times as many tokens the prefix cache holds as
+// fit into the KV cache, as with host memory behind that of the GPUs.
+const prefixCacheFactor = 8
+
 // Config describes an engine.
 type Config struct {
 	Name        string
@@ -48,7 +52,7 @@ type Engine struct {
 	cfg      Config
 	mux      *http.ServeMux
 	metrics  *metrics
-	kvTokens float64 // size of the KV cache; the prefix cache has as much again
+	kvTokens float64 // what fits into the KV cache while requests run
 	start    time.Time
 	quit     chan struct{}
 	closing  sync.Once
@@ -57,6 +61,7 @@ type Engine struct {
 	station station
 	timer   *time.Timer
 	cache   *prefixCache
+	served  Served
 	fault   Fault
 	faulted chan struct{} // closed when the fault changes
 }
@@ -87,7 +92,7 @@ func New(cfg Config) (*Engine, error) {
 		faulted:  make(chan struct{}),
 		fault:    Fault{Kind: FaultOff},
 	}
-	e.cache = newPrefixCache(e.kvTokens)
+	e.cache = newPrefixCache(prefixCacheFactor * e.kvTokens)
 	e.station = station{
 		curve:      newLoadCurve(cfg.Profile, cfg.CapacityRPS, cfg.MaxRunning),
 		slow:       1,
@@ -191,4 +196,17 @@ func (e *Engine) load() (l load) {
 func (e *Engine) InProgress() int {
 	l := e.load()
 	return l.running + l.waiting
+}
+
+// Served sums up the complete answers of an engine.
+type Served struct {
+	Requests int
+	Seconds  float64 // from arrival to the end of the answer, by the engine's own clock
+}
+
+// Served returns what the engine has served so far.
+func (e *Engine) Served() Served {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.served
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -136,6 +137,9 @@ func TestSharingAndSpeedup(t *testing.T) {
 		all.Wait()
 		if got := time.Since(begin).Round(time.Microsecond); got != 200*time.Millisecond {
 			t.Errorf("two requests took %v, want 200ms", got)
+		}
+		if got := e.Served(); got.Requests != 2 || math.Abs(got.Seconds-0.4) > 1e-9 {
+			t.Errorf("served %+v, want 2 requests of 0.2 s", got)
 		}
 		e.Close()
 	})
