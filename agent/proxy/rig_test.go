@@ -26,7 +26,7 @@ type rig struct {
 	t       testing.TB
 	proxy   *Proxy
 	metrics *metrics.Set
-	server  *http.Server
+	server  *Server
 	url     string
 	client  *http.Client
 	log     *lockedBuffer

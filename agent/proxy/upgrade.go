@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -51,6 +52,19 @@ func (u *upgrades) remove(c io.Closer) {
 	defer u.mu.Unlock()
 	delete(u.conns, c)
 	u.wait.Done()
+}
+
+// WaitUpgrades waits until connections that left HTTP have ended, or ctx has.
+func (p *Proxy) WaitUpgrades(ctx context.Context) {
+	ended := make(chan struct{})
+	go func() {
+		p.upgrades.wait.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
 }
 
 func (u *upgrades) closeAll() {

@@ -1,0 +1,102 @@
+package proxy
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/irb-project/irb/agent/pick"
+)
+
+// Debug serves what routing does now, for people on the machine:
+//
+//	/debug/engines                        endpoints with their counts and marks
+//	/debug/pick?class=C&key=K[&identity=I]  where a key goes, and why not elsewhere
+//
+// The key is what a client would send as affinity header or prompt_cache_key.
+func (p *Proxy) Debug() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/engines", p.debugEngines)
+	mux.HandleFunc("GET /debug/pick", p.debugPick)
+	return mux
+}
+
+type debugEndpoint struct {
+	ID       string `json:"id"`
+	InFlight int64  `json:"in_flight"`
+	Down     bool   `json:"down"`
+}
+
+type debugEngine struct {
+	Name      string          `json:"name"`
+	Region    string          `json:"region"`
+	State     string          `json:"state"` // serving, drain, hold
+	Endpoints []debugEndpoint `json:"endpoints"`
+}
+
+func (p *Proxy) debugEngines(w http.ResponseWriter, _ *http.Request) {
+	plan := p.plan.Load()
+	if plan == nil {
+		http.Error(w, "no weight file has been accepted yet", http.StatusServiceUnavailable)
+		return
+	}
+	now := p.now()
+	engines := []debugEngine{}
+	for n, spec := range plan.table.Engines() {
+		e := debugEngine{Name: spec.Name, Region: spec.Region, State: "serving"}
+		switch plan.stay[n] {
+		case 0:
+			e.State = "hold"
+		case drained:
+			e.State = "drain"
+		}
+		for _, at := range plan.pools[n].endpoints {
+			e.Endpoints = append(e.Endpoints, debugEndpoint{at.id, at.inFlight.Load(), at.down(now)})
+		}
+		engines = append(engines, e)
+	}
+	writeJSON(w, map[string]any{"sequence": plan.table.Snapshot().Sequence, "engines": engines})
+}
+
+// debugPick answers with the picking code that serves requests.
+func (p *Proxy) debugPick(w http.ResponseWriter, r *http.Request) {
+	plan := p.plan.Load()
+	if plan == nil {
+		http.Error(w, "no weight file has been accepted yet", http.StatusServiceUnavailable)
+		return
+	}
+	q := r.URL.Query()
+	class := plan.table.Class(q.Get("class"))
+	if class == nil || q.Get("key") == "" {
+		http.Error(w, "want /debug/pick?class=CLASS&key=KEY with a class of the snapshot", http.StatusBadRequest)
+		return
+	}
+	key := pick.Key(class.Spec.Name, q.Get("identity"), pick.Material(q.Get("key")))
+	explanation, err := class.Explain(pick.Request{Key: key, Stay: plan.stay})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	type order struct {
+		Engine    string   `json:"engine"`
+		Endpoints []string `json:"endpoints"`
+	}
+	var inside []order
+	for _, choice := range explanation.Order {
+		n, _ := plan.table.EngineNumber(choice.Engine)
+		pool := &plan.pools[n]
+		o := order{Engine: choice.Engine}
+		walk := pool.walk.Walk(key)
+		for i, ok := walk.Next(); ok; i, ok = walk.Next() {
+			o.Endpoints = append(o.Endpoints, pool.endpoints[i].id)
+		}
+		inside = append(inside, o)
+	}
+	writeJSON(w, map[string]any{"sequence": plan.table.Snapshot().Sequence, "pick": explanation, "endpoints": inside})
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	_ = encoder.Encode(v) // a client that has left cannot be told so
+}

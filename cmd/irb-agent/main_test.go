@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestCommandLine(t *testing.T) {
+	f := newFleet(t, "")
+	now := time.Now()
+	bad := f.path("bad.toml")
+	if err := os.WriteFile(bad, []byte("fleet = 3\ncluste = \"x\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) (code int, stdout, stderr string) {
+		var out, err bytes.Buffer
+		code = execute(args, &out, &err, nil, time.Now)
+		return code, out.String(), err.String()
+	}
+	for _, test := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--version"}, exitOK, "irb-agent devel, commit"},
+		{[]string{}, exitUsage, "usage: irb-agent"},
+		{[]string{"--nonsense"}, exitUsage, "not defined"},
+		{[]string{"--config", f.path("none.toml")}, exitUsage, "no such file"},
+		{[]string{"--config", bad}, exitUsage, "irb-agent: bad.toml:2: unknown key \"cluste\" (did you mean \"cluster\"?)"},
+		{[]string{"--check", "--config", bad}, exitUsage, "irb-agent: bad.toml:1: fleet is 3, want a string"},
+		{[]string{"--check", "--config", f.path("agent.toml")}, exitOK, "is not there yet"},
+	} {
+		code, stdout, stderr := run(test.args...)
+		if code != test.code || !strings.Contains(stdout+stderr, test.want) {
+			t.Errorf("%q: exit %d, %q, %q; want %d and %q", test.args, code, stdout, stderr, test.code, test.want)
+		}
+	}
+	f.publish(now.UnixMilli(), 1<<31, now.Add(time.Hour))
+	if code, stdout, stderr := run("--check", "--config", f.path("agent.toml")); code != exitOK || !strings.Contains(stdout, "would be accepted") {
+		t.Errorf("check: exit %d, %q, %q", code, stdout, stderr)
+	}
+	file, err := os.ReadFile(f.path("weights.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write("weights.toml", bytes.Replace(file, []byte("by hand"), []byte("by Hand"), 1))
+	if code, _, stderr := run("--check", "--config", f.path("agent.toml")); code != exitVerify || !strings.Contains(stderr, "refused") {
+		t.Errorf("check of a changed weight file: exit %d, %q", code, stderr)
+	}
+}
+
+// TestAgentStandsAlone: the agent imports nothing of the solver or the
+// explanations and builds without cgo, into one static program.
+func TestAgentStandsAlone(t *testing.T) {
+	list := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}} {{.CgoFiles}}", ".", "github.com/irb-project/irb/agent/...")
+	list.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ours = "github.com/irb-project/irb/"
+	for line := range strings.Lines(string(out)) {
+		path, cgo, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if cgo != "[]" {
+			t.Errorf("%s uses cgo: %s", path, cgo)
+		}
+		if rest, ok := strings.CutPrefix(path, ours); ok && !strings.HasPrefix(rest, "agent/") && rest != "cmd/irb-agent" {
+			t.Errorf("the agent imports %s, want nothing of ours outside agent/", path)
+		}
+	}
+	binary := t.TempDir() + "/irb-agent"
+	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", binary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	info, err := os.Stat(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if limit := int64(20e6); info.Size() > limit {
+		t.Errorf("the program has %d bytes, want at most %d", info.Size(), limit)
+	}
+}
