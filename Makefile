@@ -16,7 +16,7 @@ setup: ## Install what is missing: C++ compiler, CLP headers, minisign
 	@.ci/setup
 
 build: setup ## Build bin/irbctl (with CLP) and bin/irb-agent (static)
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/irbctl ./cmd/irbctl
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/irbctl ./cmd/irbctl
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/irb-agent ./cmd/irb-agent
 
 demo: build ## Solve, sign, explain, route real traffic, lose half an engine, solve again

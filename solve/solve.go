@@ -33,6 +33,9 @@ type Plan struct {
 	Elapsed  time.Duration // from model to certified result
 }
 
+// ErrNoDemand is a fleet in which no source has demand.
+var ErrNoDemand = errors.New("no source has demand above 0; there is nothing to plan")
+
 // Solve finds and certifies the plan of least total latency for a fleet.
 //
 // It returns *model.Infeasible, worded, where demand cannot be served.
@@ -49,7 +52,7 @@ func Solve(ctx context.Context, fleet *model.Fleet, opts Options) (*Plan, error)
 		return nil, err
 	}
 	if len(compiled.Sources) == 0 {
-		return nil, errors.New("no source has demand above 0; there is nothing to plan")
+		return nil, ErrNoDemand
 	}
 	return solveCompiled(ctx, compiled, progress)
 }

@@ -17,8 +17,7 @@ const (
 	exitVerify     = 4 // verification failed
 )
 
-// exitError carries the exit code of a failed command; any other error exits
-// with exitFailure.
+// exitError carries the exit code of a failed command.
 type exitError struct {
 	code  int
 	err   error
@@ -45,17 +44,32 @@ func (a *app) execute(args []string) int {
 	if err == nil {
 		return exitOK
 	}
-	for _, line := range strings.Split(err.Error(), "\n") {
-		fmt.Fprintf(a.stderr, "irbctl: %s\n", line)
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSpace(line); line != "" {
+			fmt.Fprintf(a.stderr, "irbctl: %s\n", line)
+		}
 	}
 	var exit *exitError
 	if !errors.As(err, &exit) {
-		return exitFailure
+		return exitUsage
 	}
 	for _, hint := range exit.hints {
 		fmt.Fprintf(a.stderr, "hint: %s\n", hint)
 	}
 	return exit.code
+}
+
+// ran marks the errors of a command that ran, so that execute can tell them
+// from those of cobra, which are all about usage.
+func ran(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		err := run(cmd, args)
+		var exit *exitError
+		if err == nil || errors.As(err, &exit) {
+			return err
+		}
+		return &exitError{code: exitFailure, err: err}
+	}
 }
 
 func (a *app) rootCommand() *cobra.Command {
@@ -72,5 +86,8 @@ weight carries its reason. irb-agent routes by that file.`,
 		return &exitError{code: exitUsage, err: err, hints: []string{"see " + c.CommandPath() + " --help"}}
 	})
 	root.AddCommand(a.solveCommand(), a.verifyCommand(), a.explainCommand(), a.keygenCommand(), a.versionCommand())
+	for _, cmd := range root.Commands() {
+		cmd.RunE = ran(cmd.RunE)
+	}
 	return root
 }

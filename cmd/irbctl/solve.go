@@ -153,6 +153,9 @@ func solveError(err error) error {
 		return &exitError{code: exitInfeasible, err: err, hints: []string{
 			`set shed = "allow" in the policy to serve what fits and shed the rest by priority`}}
 	}
+	if errors.Is(err, solve.ErrNoDemand) {
+		return &exitError{code: exitUsage, err: err}
+	}
 	return err
 }
 

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const twoRegions = "../../examples/two-regions"
+
+// newKeys returns a folder with a key pair, irb.key and irb.pub.
+func newKeys(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	var r run
+	r.expect(t, exitOK, "", "keygen", "-o", filepath.Join(dir, "irb"))
+	return dir
+}
+
+func TestSolveVerifyExplain(t *testing.T) {
+	dir := newKeys(t)
+	weights, key, pub := filepath.Join(dir, "weights.toml"), filepath.Join(dir, "irb.key"), filepath.Join(dir, "irb.pub")
+	var r run
+	r.expect(t, exitOK, "a-1 83.3 %, c-1 16.7 %", "solve", twoRegions, "-o", weights, "--key", key)
+	r.expect(t, exitOK, "objective 505900 ms x req/s", "verify", weights, "--pub", pub, "--inputs", twoRegions)
+	r.expect(t, exitVerify, "engines.toml: its digest is", "verify", weights, "--pub", pub, "--inputs", twoRegions+"-queueing")
+	r.expect(t, exitOK, "a-1 is at its limit (100 of 100 req/s); one more request from us-east costs 3217 ms at either: a-1 3154 unloaded + 63 limit price, c-1 3217 unloaded.",
+		"explain", weights)
+	r.expect(t, exitOK, "us-west", "explain", weights, "--cluster", "us-west")
+	if strings.Contains(r.stdout, "us-east") {
+		t.Errorf("--cluster us-west shows us-east:\n%s", r.stdout)
+	}
+	r.expect(t, exitUsage, `no source of cluster "nowhere"`, "explain", weights, "--cluster", "nowhere")
+	r.expect(t, exitUsage, `--format is "xml"`, "explain", weights, "--format", "xml")
+	r.expect(t, exitOK, "", "explain", weights, "--format", "json")
+	var tree struct {
+		Sources []struct {
+			Cluster string `json:"cluster"`
+			Weights []struct {
+				RPS float64 `json:"rps"`
+			} `json:"weight"`
+		} `json:"source"`
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &tree); err != nil {
+		t.Fatal(err)
+	}
+	if len(tree.Sources) != 2 || tree.Sources[0].Cluster != "us-east" || len(tree.Sources[0].Weights) != 2 {
+		t.Errorf("JSON says %+v", tree)
+	}
+}
+
+func TestSolveToStandardOutput(t *testing.T) {
+	dir := newKeys(t)
+	var r run
+	if code := r.irbctl("solve", twoRegions, "-o", "-", "--key", filepath.Join(dir, "irb.key")); code != exitOK {
+		t.Fatalf("exit %d: %s", code, r.stderr)
+	}
+	if !strings.HasPrefix(r.stdout, "# irb routing policy") || !strings.Contains(r.stderr, "mean latency") {
+		t.Errorf("the weight file is not alone on standard output:\n%.200s\n%s", r.stdout, r.stderr)
+	}
+	piped := run{stdin: r.stdout}
+	piped.expect(t, exitOK, "ok      signature", "verify", "-", "--pub", filepath.Join(dir, "irb.pub"))
+}
+
+func TestSolveWithPrevious(t *testing.T) {
+	dir := newKeys(t)
+	weights, key, pub := filepath.Join(dir, "weights.toml"), filepath.Join(dir, "irb.key"), filepath.Join(dir, "irb.pub")
+	next := filepath.Join(dir, "next.toml")
+	var r run
+	r.expect(t, exitOK, "", "solve", twoRegions, "-o", weights, "--key", key)
+	r.expect(t, exitOK, "0.0 % of the traffic moves", "solve", twoRegions, "-o", next, "--key", key, "--previous", weights)
+	r.expect(t, exitOK, "ok      proof", "verify", next, "--pub", pub, "--inputs", twoRegions, "--previous", weights)
+	r.expect(t, exitVerify, "name it, as leaving its engines had a price", "verify", next, "--pub", pub, "--inputs", twoRegions)
+	r.expect(t, exitVerify, "the snapshot followed no other", "verify", weights, "--pub", pub, "--inputs", twoRegions, "--previous", next)
+	r.expect(t, exitUsage, `is of fleet "two-regions"`, "solve", twoRegions+"-queueing", "-o", next, "--key", key, "--previous", weights)
+
+	foreign := newKeys(t)
+	r.expect(t, exitVerify, "--previous-pub", "solve", twoRegions, "-o", next, "--key", filepath.Join(foreign, "irb.key"), "--previous", weights)
+	r.expect(t, exitOK, "", "solve", twoRegions, "-o", next, "--key", filepath.Join(foreign, "irb.key"), "--previous", weights, "--previous-pub", pub)
+}
+
+// Whatever the fault, the exit code says its kind, the message says where, and
+// no file is left.
+func TestSolveFaultsLeaveNoFile(t *testing.T) {
+	dir := newKeys(t)
+	key := filepath.Join(dir, "irb.key")
+	fleet := func(file, content string) string {
+		folder := t.TempDir()
+		if err := os.CopyFS(folder, os.DirFS(twoRegions)); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(folder, file)
+		if content == "" {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			return folder
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return folder
+	}
+	for _, test := range []struct {
+		name, folder string
+		flags        []string
+		code         int
+		want         string
+	}{
+		{"no folder", filepath.Join(dir, "nowhere"), nil, exitUsage, "nowhere"},
+		{"missing file", fleet("engines.toml", ""), nil, exitUsage, "engines.toml"},
+		{"unknown key", fleet("demand.toml", "[[demand]]\ncluster = \"us-east\"\nrpss = 3\n"), nil, exitUsage, `demand.toml:3: unknown key "rpss"`},
+		{"negative", fleet("demand.toml", "[[demand]]\ncluster = \"us-east\"\nrps = -3\n"), nil, exitUsage, "demand.toml:3: rps is -3, want"},
+		{"infeasible", fleet("demand.toml", "[[demand]]\ncluster = \"us-east\"\nrps = 500\n"), nil, exitInfeasible, "infeasible: us-east/default demands 500 req/s"},
+		{"no demand", fleet("demand.toml", "[[demand]]\ncluster = \"us-east\"\nrps = 0\n"), nil, exitUsage, "nothing to plan"},
+		{"bad expiry", twoRegions, []string{"--expires-in", "-1h"}, exitUsage, "--expires-in is -1h0m0s"},
+		{"bad work", twoRegions, []string{"--work", "triple"}, exitUsage, `--work is "triple"`},
+		{"no such previous", twoRegions, []string{"--previous", "nowhere.toml"}, exitUsage, "nowhere.toml"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "weights.toml")
+			var r run
+			r.expect(t, test.code, test.want, append([]string{"solve", test.folder, "-o", out, "--key", key}, test.flags...)...)
+			if entries, err := os.ReadDir(filepath.Dir(out)); err != nil || len(entries) > 0 {
+				t.Errorf("files are left: %v %v", entries, err)
+			}
+		})
+	}
+}
+
+func TestUnknownCommandIsUsage(t *testing.T) {
+	var r run
+	r.expect(t, exitUsage, "unknown command", "slove")
+	r.expect(t, exitUsage, "--nope", "solve", "--nope")
+	r.expect(t, exitOK, "CLP", "version")
+}
+
+func TestExpiryAndSequenceFollowTheClock(t *testing.T) {
+	dir := newKeys(t)
+	weights := filepath.Join(dir, "weights.toml")
+	r := run{now: testNow.Add(time.Hour)}
+	r.expect(t, exitOK, "", "solve", twoRegions, "-o", weights, "--key", filepath.Join(dir, "irb.key"), "--expires-in", "30m", "--author", "me", "--reason", "a test")
+	r.now = testNow.Add(89 * time.Minute)
+	r.expect(t, exitOK, "ok      expiry", "verify", weights, "--pub", filepath.Join(dir, "irb.pub"))
+	r.now = testNow.Add(91 * time.Minute)
+	r.expect(t, exitVerify, "expired", "verify", weights, "--pub", filepath.Join(dir, "irb.pub"))
+	r.expect(t, exitOK, "by me: a test", "explain", weights)
+}
