@@ -32,29 +32,27 @@ var demand = []struct {
 	cluster, class string
 	zone           int // hours ahead of UTC, standard time
 	scale          float64
-	prompt, output int // mean tokens
 }{
-	{"East US 2", "chat", -5, 0.02, 1155, 211},
-	{"West Europe", "chat", +1, 0.015, 1155, 211},
-	{"Southeast Asia", "chat", +8, 0.015, 1155, 211},
-	{"Australia East", "chat", +10, 0.0075, 1155, 211},
-	{"West Europe", "code-eu", +1, 0.01, 2048, 28},
-	{"East US 2", "code-eu", +1, 0.0005, 2048, 28},
+	{"East US 2", "chat", -5, 0.01},
+	{"West Europe", "chat", +1, 0.0075},
+	{"Southeast Asia", "chat", +8, 0.0075},
+	{"Australia East", "chat", +10, 0.00375},
+	{"West Europe", "chat-eu", +1, 0.006},
+	{"East US 2", "chat-eu", +1, 0.0003}, // European customers, at their hours
 }
 
 // demandAt returns a demand file for an hour of the day in UTC.
 func demandAt(hour int) string {
 	var b strings.Builder
-	b.WriteString("cluster,class,rps,prompt_tokens,output_tokens\n")
+	b.WriteString("cluster,class,rps\n")
 	for _, d := range demand {
-		rps := d.scale * trace[(hour+d.zone+24)%24]
-		fmt.Fprintf(&b, "%s,%s,%.2f,%d,%d\n", d.cluster, d.class, rps, d.prompt, d.output)
+		fmt.Fprintf(&b, "%s,%s,%.2f\n", d.cluster, d.class, d.scale*trace[(hour+d.zone+24)%24])
 	}
 	return b.String()
 }
 
 // defaultHour, UTC, is that of demand.csv.
-const defaultHour = 13
+const defaultHour = 20
 
 func TestDemand(t *testing.T) {
 	files := map[string]string{"demand.csv": demandAt(defaultHour)}
@@ -78,7 +76,7 @@ func TestDemand(t *testing.T) {
 }
 
 // measured is a closed loop: so many requests in progress, each followed at
-// once by the next, of 8192 prompt and 1024 output tokens. All of
+// once by the next, of 1024 prompt and 1024 output tokens. All of
 // ai-dynamo/aiconfigurator, silicon_sample.csv, commit
 // 095f58a51c4ca8e61b66ec108d86f223f8d559ce, Apache-2.0: Llama-3.1-70B in FP8
 // on vLLM.
@@ -88,21 +86,21 @@ var (
 	concurrency  = [5]float64{4, 8, 16, 32, 64}
 	measurements = map[string]measured{
 		"h100": { // h100_sxm, tensor parallel 4
-			[5]float64{453.3, 582.9, 731.5, 1068.7, 1744.9},
-			[5]float64{13.27, 15.77, 21.06, 32.82, 53.49},
+			[5]float64{80.5, 96.3, 121.4, 174.8, 256.4},
+			[5]float64{11.78, 12.11, 13.19, 16.49, 19.51},
 		},
 		"h200": { // h200_sxm, tensor parallel 4
-			[5]float64{468.6, 613.3, 775.2, 1117.1, 1817.5},
-			[5]float64{11.27, 13.19, 17.44, 28.62, 46.11},
+			[5]float64{90.6, 101.1, 126.2, 179.1, 264.5},
+			[5]float64{9.85, 10.14, 10.94, 14.38, 16.07},
 		},
 		"b200": { // b200_sxm, tensor parallel 2
-			[5]float64{463.5, 606.3, 759.0, 1126.3, 1852.3},
-			[5]float64{11.75, 13.56, 17.46, 25.38, 42.01},
+			[5]float64{91.5, 122.3, 136.4, 193.1, 294.3},
+			[5]float64{10.64, 10.73, 11.37, 13.02, 15.89},
 		},
 	}
 )
 
-const promptTokens, outputTokens = 8192, 1024
+const promptTokens, outputTokens = 1024, 1024
 
 // rates returns the requests per second at each concurrency, by Little's law.
 func (m measured) rates() (rates [5]float64) {
@@ -154,30 +152,5 @@ func TestEngines(t *testing.T) {
 		if e.Capacity != want {
 			t.Errorf("engine %s: capacity is %v req/s, want %v: %d replicas of %v", e.Name, e.Capacity, want, len(e.Endpoints), one)
 		}
-	}
-}
-
-// The work of an output token in prompt tokens, from the rates at concurrency
-// 64 of the same engines with 1024 and with 8192 prompt tokens: a rate x
-// (prompt + r 1024) is the same work rate for both.
-func TestOutputTokenWork(t *testing.T) {
-	var policy struct {
-		Work float64 `toml:"output_token_work"`
-	}
-	if _, err := toml.DecodeFile("policy.toml", &policy); err != nil {
-		t.Fatal(err)
-	}
-	shortPrompts := map[string][2]float64{ // TTFT, TPOT in ms
-		"h100": {256.4, 19.51}, "h200": {264.5, 16.07}, "b200": {294.3, 15.89},
-	}
-	mean := 0.0
-	for name, m := range shortPrompts {
-		short, long := 64/(m[0]+outputTokens*m[1])*1000, measurements[name].rates()[4]
-		r := (8*long - short) / (short - long)
-		t.Logf("%s: an output token is the work of %.2f prompt tokens", name, r)
-		mean += r / float64(len(shortPrompts))
-	}
-	if math.Abs(policy.Work-mean) > 0.05 {
-		t.Errorf("output_token_work is %v, want %.2f", policy.Work, mean)
 	}
 }
