@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -51,8 +50,8 @@ func Decode(body []byte) (*Snapshot, error) {
 	if len(body) > MaxBytes {
 		return nil, fmt.Errorf("body has %d bytes, want at most %d", len(body), MaxBytes)
 	}
-	if err := checkText(body); err != nil {
-		return nil, err
+	if !utf8.Valid(body) {
+		return nil, errors.New("body is not UTF-8")
 	}
 	s := &Snapshot{}
 	root := newTable(reflect.TypeFor[Snapshot](), "", false)
@@ -71,21 +70,6 @@ func Decode(body []byte) (*Snapshot, error) {
 		return nil, &FormatError{s.Format}
 	}
 	return s, nil
-}
-
-// checkText refuses what no line of TOML may hold: bytes that are not UTF-8 and
-// control characters. Hence the scanner need not look for them.
-func checkText(body []byte) error {
-	for i, c := range body {
-		if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
-			line := 1 + bytes.Count(body[:i], []byte("\n"))
-			return &SyntaxError{line, fmt.Sprintf("control character %#02x", c)}
-		}
-	}
-	if !utf8.Valid(body) {
-		return errors.New("body is not UTF-8")
-	}
-	return nil
 }
 
 type decoder struct {
@@ -116,9 +100,9 @@ func (d *decoder) document() {
 func (d *decoder) statement() error {
 	d.skipBlanks()
 	var err error
-	switch c := d.peek(); c {
-	case '\n', '#', 0:
-	case '[':
+	switch c := d.peek(); {
+	case d.atEnd() || c == '\n' || c == '#':
+	case c == '[':
 		err = d.header()
 	default:
 		err = d.keyValue()

@@ -12,7 +12,7 @@ import (
 // maxDepth is how deep the values below [x] may nest.
 const maxDepth = 16
 
-// scanner reads keys and values from text that checkText has seen.
+// scanner reads keys and values from UTF-8 text.
 type scanner struct {
 	text string
 	pos  int
@@ -45,41 +45,50 @@ func (s *scanner) skipBlanks() {
 }
 
 // skipSpace goes past blanks, comments and line ends.
-func (s *scanner) skipSpace() {
+func (s *scanner) skipSpace() error {
 	for {
 		s.skipBlanks()
-		switch s.peek() {
-		case '#':
-			s.skipComment()
-		case '\n':
-			s.pos++
-			s.line++
-		default:
-			return
+		if err := s.skipComment(); err != nil {
+			return err
 		}
-	}
-}
-
-func (s *scanner) skipComment() {
-	if n := strings.IndexByte(s.text[s.pos:], '\n'); n >= 0 {
-		s.pos += n
-	} else {
-		s.pos = len(s.text)
-	}
-}
-
-// skipLine goes to the start of the next line.
-func (s *scanner) skipLine() {
-	s.skipComment()
-	if s.take('\n') {
+		if !s.take('\n') {
+			return nil
+		}
 		s.line++
 	}
 }
 
+// isControl says whether c may not stand in strings and comments.
+func isControl(c byte) bool { return c < ' ' && c != '\t' || c == 0x7f }
+
+// skipComment goes past a comment, if there is one, to the end of the line.
+func (s *scanner) skipComment() error {
+	if s.peek() != '#' {
+		return nil
+	}
+	for ; !s.atEnd() && s.text[s.pos] != '\n'; s.pos++ {
+		if c := s.text[s.pos]; isControl(c) {
+			return fmt.Errorf("control character %#02x in a comment", c)
+		}
+	}
+	return nil
+}
+
+// skipLine goes to the start of the next line.
+func (s *scanner) skipLine() {
+	n := strings.IndexByte(s.text[s.pos:], '\n')
+	if n < 0 {
+		s.pos = len(s.text)
+		return
+	}
+	s.pos += n + 1
+	s.line++
+}
+
 func (s *scanner) endOfLine() error {
 	s.skipBlanks()
-	if s.peek() == '#' {
-		s.skipComment()
+	if err := s.skipComment(); err != nil {
+		return err
 	}
 	if s.take('\n') {
 		s.line++
@@ -93,10 +102,10 @@ func (s *scanner) endOfLine() error {
 
 // found describes what is next, for errors.
 func (s *scanner) found() string {
-	switch s.peek() {
-	case 0:
+	switch {
+	case s.atEnd():
 		return "the end"
-	case '\n':
+	case s.peek() == '\n':
 		return "the end of the line"
 	}
 	r, _ := utf8.DecodeRuneInString(s.text[s.pos:])
@@ -133,8 +142,8 @@ func (s *scanner) string() (string, error) {
 		case c == quote:
 			s.pos += i + 2
 			return rest[:i], nil
-		case c == '\n':
-			return "", errors.New("a string without an end")
+		case isControl(c):
+			return "", badInString(c)
 		case c == '\\' && quote == '"':
 			return s.escapedString(i)
 		}
@@ -142,18 +151,25 @@ func (s *scanner) string() (string, error) {
 	return "", errors.New("a string without an end")
 }
 
+func badInString(c byte) error {
+	if c == '\n' {
+		return errors.New("a string without an end")
+	}
+	return fmt.Errorf("control character %#02x in a string, want it escaped", c)
+}
+
 // escapedString reads a basic string that has its first backslash at byte i.
 func (s *scanner) escapedString(i int) (string, error) {
 	out := []byte(s.text[s.pos+1 : s.pos+1+i])
 	s.pos += 1 + i
 	for !s.atEnd() {
-		switch c := s.text[s.pos]; c {
-		case '"':
+		switch c := s.text[s.pos]; {
+		case c == '"':
 			s.pos++
 			return string(out), nil
-		case '\n':
-			return "", errors.New("a string without an end")
-		case '\\':
+		case isControl(c):
+			return "", badInString(c)
+		case c == '\\':
 			r, err := s.escape()
 			if err != nil {
 				return "", err
@@ -315,14 +331,18 @@ func (s *scanner) array(elem func() error) error {
 		return fmt.Errorf("found %s, want an array", s.found())
 	}
 	for {
-		s.skipSpace()
+		if err := s.skipSpace(); err != nil {
+			return err
+		}
 		if s.take(']') {
 			return nil
 		}
 		if err := elem(); err != nil {
 			return err
 		}
-		s.skipSpace()
+		if err := s.skipSpace(); err != nil {
+			return err
+		}
 		if s.take(']') {
 			return nil
 		}
@@ -379,8 +399,12 @@ func (s *scanner) skipValue(depth int) error {
 	case '{':
 		return s.inlineTable(func(string) error { return s.skipValue(depth + 1) })
 	}
-	if s.token() == "" {
+	token := s.token()
+	if token == "" {
 		return fmt.Errorf("found %s, want a value", s.found())
+	}
+	if i := strings.IndexFunc(token, func(r rune) bool { return r >= utf8.RuneSelf || !isBare(byte(r)) && !strings.ContainsRune("+.:", r) }); i >= 0 {
+		return fmt.Errorf("found %q, want a value", token)
 	}
 	return nil
 }
