@@ -187,7 +187,7 @@ func (in *inputs) checkDemand() {
 				d.Class = in.policy.Classes[0].Name
 			}
 			if _, ok := in.classes[d.Class]; !ok {
-				r.add(d.at.key("class").line, didYouMean(d.Class, sorted(in.classes)), "class %s is not in the policy", quote(d.Class))
+				r.add(d.at.key("class").line, didYouMeanKey(d.Class, in.classes), "class %s is not in the policy", quote(d.Class))
 			}
 		}
 		key := source{d.Cluster, d.Class}

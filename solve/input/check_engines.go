@@ -1,5 +1,7 @@
 package input
 
+import "github.com/irb-project/irb/solve/profile"
+
 // checkEngines checks engines against one another, their profiles and the
 // policy.
 func (in *inputs) checkEngines() {
@@ -14,12 +16,13 @@ func (in *inputs) checkEngines() {
 		p, ok := in.profileByName[e.Profile]
 		if !ok {
 			if e.Profile != "" {
-				r.add(e.at.key("profile").line, didYouMean(e.Profile, sorted(in.profileByName)), "profile %s is not there", quote(e.Profile))
+				r.add(e.at.key("profile").line, didYouMeanKey(e.Profile, in.profileByName), "profile %s is not there", quote(e.Profile))
 			}
 			continue
 		}
 		in.checkQueueing(e, &in.profiles[p])
 	}
+	in.checkFits()
 	in.checkTableEnds()
 	in.checkEndpoints()
 	for _, p := range in.profiles {
@@ -46,6 +49,19 @@ func (in *inputs) checkQueueing(e *engineRow, p *profileRow) {
 // maxUtilization returns the utilization that an engine is planned up to.
 func (in *inputs) maxUtilization(e *engineRow) float64 {
 	return orElse(e.MaxUtilization, in.policy.MaxUtilization)
+}
+
+// checkFits refuses profiles whose tables are too far from any convex curve. It
+// looks at them only if nothing else is wrong with the file.
+func (in *inputs) checkFits() {
+	if !in.enginesFile.ok() {
+		return
+	}
+	for _, p := range in.profiles {
+		if _, err := profile.Fit(p.Spec); err != nil {
+			in.enginesFile.add(p.at.line, func() string { return "measure again, or write accept_error_above_25 = true" }, "%s", err)
+		}
+	}
 }
 
 // checkTableEnds warns of profile tables that end below the utilization that
@@ -76,23 +92,24 @@ func (in *inputs) checkTableEnds() {
 // checkEndpoints warns of addresses that two engines share, and of single
 // addresses that may stand for several replicas.
 func (in *inputs) checkEndpoints() {
-	owner := make(map[string]*engineRow)
-	var hiding tally
+	used := make(map[string]bool)
+	var shared, hiding tally
 	for i := range in.engines {
 		e := &in.engines[i]
+		line := e.at.key("endpoints").line
 		for _, endpoint := range e.Endpoints {
-			if other := owner[endpoint]; other != nil {
-				in.enginesFile.warnf(e.at.key("endpoints").line, "endpoint %s of engine %s is also one of engine %s, so its capacity counts twice",
-					endpoint, quote(e.Name), quote(other.Name))
-				continue
+			if used[endpoint] {
+				shared.add(endpoint, line)
 			}
-			owner[endpoint] = e
+			used[endpoint] = true
 		}
 		if e.hidesReplicas() {
-			hiding.add(e.Name, e.at.key("endpoints").line)
+			hiding.add(e.Name, line)
 		}
 	}
-	hiding.warn(&in.enginesFile.report, "engine has a single address that is a name", "engines have a single address that is a name",
+	r := &in.enginesFile.report
+	shared.warn(r, "endpoint is also one of an earlier engine", "endpoints are also those of earlier engines", ": their capacity counts twice")
+	hiding.warn(r, "engine has a single address that is a name", "engines have a single address that is a name",
 		": conversations scatter over the caches of the replicas behind it; list every replica, or declare internal_affinity = true if there is one only or it keeps conversations together")
 }
 

@@ -77,17 +77,17 @@ func (in *inputs) checkClasses() {
 	for i, c := range in.policy.Classes {
 		at := in.policy.classAt[i]
 		if c.Model != "" && !anyModel && !models[c.Model] {
-			r.add(at.key("model").line, didYouMean(c.Model, sorted(models)), "no engine serves model %s", quote(c.Model))
+			r.add(at.key("model").line, didYouMeanKey(c.Model, models), "no engine serves model %s", quote(c.Model))
 		}
 		for j, capability := range c.Requires {
 			if !capabilities[capability] {
-				r.add(at.key("requires").element(j).line, didYouMean(capability, sorted(capabilities)), "no engine has the capability %s", quote(capability))
+				r.add(at.key("requires").element(j).line, didYouMeanKey(capability, capabilities), "no engine has the capability %s", quote(capability))
 			}
 		}
 		for _, label := range sorted(c.Residency) {
 			line := at.key("residency").key(label).line
 			if labels[label] == nil {
-				r.add(line, didYouMean(label, sorted(labels)), "residency asks for the label %s, which no engine has", quote(label))
+				r.add(line, didYouMeanKey(label, labels), "residency asks for the label %s, which no engine has", quote(label))
 				continue
 			}
 			in.checkResidency(line, label, c.Residency[label], labels[label])
@@ -108,7 +108,7 @@ func (in *inputs) checkResidency(line int, label string, allowed []string, value
 	switch {
 	case len(missing) == 0:
 	case len(missing) == len(allowed):
-		in.policyFile.add(line, didYouMean(missing[0], sorted(values)), "residency allows %s = %s, which no engine has", label, list(missing))
+		in.policyFile.add(line, didYouMeanKey(missing[0], values), "residency allows %s = %s, which no engine has", label, list(missing))
 	default:
 		in.policyFile.warnf(line, "residency allows %s = %s, which no engine has", label, list(missing))
 	}
@@ -129,7 +129,7 @@ func (in *inputs) checkFailureDomain() {
 		}
 	}
 	if len(missing.names) == len(in.engines) {
-		in.policyFile.add(line, didYouMean(label, sorted(in.labels())), "failure_domain is %s, a label that no engine has", quote(label))
+		in.policyFile.add(line, didYouMeanKey(label, in.labels()), "failure_domain is %s, a label that no engine has", quote(label))
 		return
 	}
 	missing.warn(&in.policyFile.report, "engine lacks the label of failure_domain, "+quote(label), "engines lack the label of failure_domain, "+quote(label),

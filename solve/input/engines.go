@@ -2,7 +2,7 @@ package input
 
 import (
 	"fmt"
-	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -210,8 +210,10 @@ func normalEndpoint(s string) (string, error) {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return "", fmt.Errorf("has scheme %q, %s", u.Scheme, want)
-	case u.Hostname() == "" || strings.ContainsAny(u.Hostname(), " \t"):
+	case u.Hostname() == "":
 		return "", fmt.Errorf("has no host, %s", want)
+	case !validHost(u.Hostname()):
+		return "", fmt.Errorf("has the host %q, which is no IP address and no DNS name, %s", u.Hostname(), want)
 	case u.User != nil:
 		return "", fmt.Errorf("has a user name, %s; credentials belong to the agent", want)
 	case u.Path != "" && u.Path != "/":
@@ -227,6 +229,18 @@ func normalEndpoint(s string) (string, error) {
 	return u.Scheme + "://" + strings.ToLower(u.Host), nil
 }
 
+func validHost(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	for i := range len(host) {
+		if c := host[i]; !isAlnum(c) && c != '.' && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return host != ""
+}
+
 // hidesReplicas says whether an engine's one address may stand for several
 // replicas: it is a name, not an IP address, and internal affinity is not
 // declared. Whoever connects to such a name scatters conversations over the
@@ -239,6 +253,6 @@ func (e *engineRow) hidesReplicas() bool {
 	if err != nil {
 		return false
 	}
-	host, _, _ := strings.Cut(u.Hostname(), "%") // IPv6 zone
-	return host != "localhost" && net.ParseIP(host) == nil
+	_, err = netip.ParseAddr(u.Hostname())
+	return err != nil && u.Hostname() != "localhost"
 }

@@ -14,8 +14,8 @@ import (
 // limits are the largest sizes of a file in bytes.
 type limits struct{ latency, other int64 }
 
-// defaultLimits leave room for 10,000 x 10,000 round trips of ten digits, and
-// for half a million sources or engines.
+// defaultLimits leave room for 10,000 x 10,000 round trips of nine characters,
+// and for hundreds of thousands of sources or engines.
 var defaultLimits = limits{latency: 1 << 30, other: 64 << 20}
 
 // file is one input file in memory.

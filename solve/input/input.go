@@ -84,7 +84,10 @@ func (p *Paths) find(r *report, path *string, needed bool, names ...string) {
 	}
 	var found []string
 	for _, name := range names {
-		if _, err := os.Lstat(filepath.Join(p.Folder, name)); p.Folder != "" && err == nil {
+		if p.Folder == "" {
+			break
+		}
+		if _, err := os.Lstat(filepath.Join(p.Folder, name)); err == nil {
 			found = append(found, name)
 		}
 	}

@@ -125,7 +125,8 @@ func plainRecords(r *report, text []byte) nextRecord {
 	return func() (int, [][]byte, remainder) {
 		for len(rest.text) > 0 {
 			line := rest.line
-			record := rest.next()
+			whole := rest.next()
+			record := withoutEnd(whole)
 			if len(record) == 0 {
 				continue
 			}
@@ -133,7 +134,7 @@ func plainRecords(r *report, text []byte) nextRecord {
 				cells = splitCells(record, cells[:0])
 				return line, cells, rest
 			}
-			if quoted := quotedCells(r, line, record); quoted != nil {
+			if quoted := quotedCells(r, line, whole); quoted != nil {
 				return line, quoted, rest
 			}
 		}
@@ -141,12 +142,22 @@ func plainRecords(r *report, text []byte) nextRecord {
 	}
 }
 
-// next cuts off the next line and returns it without its end.
+// next cuts off the next line and returns it with its end.
 func (t *remainder) next() []byte {
-	record, rest, _ := bytes.Cut(t.text, []byte{'\n'})
-	t.text = rest
+	end := bytes.IndexByte(t.text, '\n') + 1
+	if end == 0 {
+		end = len(t.text)
+	}
+	line := t.text[:end]
+	t.text = t.text[end:]
 	t.line++
-	return bytes.TrimSuffix(record, []byte{'\r'})
+	return line
+}
+
+// withoutEnd returns a line without LF, CRLF, or the CR of the last line.
+func withoutEnd(line []byte) []byte {
+	line = bytes.TrimSuffix(line, []byte{'\n'})
+	return bytes.TrimSuffix(line, []byte{'\r'})
 }
 
 func splitCells(record []byte, cells [][]byte) [][]byte {
@@ -160,9 +171,10 @@ func splitCells(record []byte, cells [][]byte) [][]byte {
 	}
 }
 
-// quotedCells splits one line by RFC 4180; nil if that fails, and reported.
-func quotedCells(r *report, line int, record []byte) [][]byte {
-	fields, err := newCSV(record).Read()
+// quotedCells splits one whole line by RFC 4180; nil if that fails, and
+// reported.
+func quotedCells(r *report, line int, whole []byte) [][]byte {
+	fields, err := newCSV(whole).Read()
 	if err != nil {
 		csvProblem(r, err, line-1)
 		return nil

@@ -300,7 +300,7 @@ func sameLines(at *lines, value any) error {
 }
 
 func TestIndexLinesOfRandomDocuments(t *testing.T) {
-	for seed := range uint64(3000) {
+	for seed := range uint64(1000) {
 		w := writer{rnd: rand.New(rand.NewPCG(seed, 1))}
 		document := w.document()
 		values := decode(t, document)

@@ -98,7 +98,7 @@ func each(blocks []matrixBlock, fn func(*matrixBlock)) {
 // count counts the lines of the block and those of them that are rows.
 func (b *matrixBlock) count() {
 	for rest := b.remainder; len(rest.text) > 0; b.lines++ {
-		if len(rest.next()) > 0 {
+		if len(withoutEnd(rest.next())) > 0 {
 			b.rows++
 		}
 	}
@@ -109,13 +109,14 @@ func (b *matrixBlock) read(m *latency) {
 	row := b.row
 	for rest := b.remainder; len(rest.text) > 0; {
 		line := rest.line
-		record := rest.next()
+		whole := rest.next()
+		record := withoutEnd(whole)
 		if len(record) == 0 {
 			continue
 		}
 		if bytes.IndexByte(record, '"') < 0 {
 			m.plainRow(&b.report, row, line, record)
-		} else if cells := quotedCells(&b.report, line, record); cells != nil {
+		} else if cells := quotedCells(&b.report, line, whole); cells != nil {
 			m.cellRow(&b.report, row, line, cells)
 		}
 		row++

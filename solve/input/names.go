@@ -55,6 +55,11 @@ func didYouMean(wrong string, names []string) func() string {
 	}
 }
 
+// didYouMeanKey is didYouMean for the keys of a map.
+func didYouMeanKey[V any](wrong string, names map[string]V) func() string {
+	return func() string { return didYouMean(wrong, sorted(names))() }
+}
+
 // nearest returns the name with the fewest edits to wrong, the first in order
 // of name among equals, "" if none is near. A name that contains wrong, or the
 // reverse, is the farthest that is still near.

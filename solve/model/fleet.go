@@ -80,7 +80,7 @@ type Match struct {
 }
 
 // Rule bounds where some sources may go. Empty Cluster or Class means every
-// one; exactly one of Engine and Region is set unless Forbid covers a cluster.
+// one; exactly one of Engine and Region is set.
 type Rule struct {
 	Name                           string // "rule 3 (policy.toml:41)"
 	Cluster, Class, Engine, Region string
