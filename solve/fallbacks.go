@@ -3,12 +3,10 @@ package solve
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/irb-project/irb/agent/snapshot"
-	"github.com/irb-project/irb/solve/model"
 )
 
 // fallbackDomains is in how many failure domains each source has fallbacks,
@@ -25,9 +23,6 @@ type Contingency struct {
 // Contingencies re-solves the program with each used engine lost in turn, the
 // busiest first, at most n of them.
 func (p *Plan) Contingencies(ctx context.Context, n int) ([]Contingency, error) {
-	if p.Work == model.WorkSplit {
-		return nil, nil // fallbacks by marginal cost
-	}
 	lost := p.busiest()
 	contingencies := make([]Contingency, 0, min(n, len(lost)))
 	for _, e := range lost[:min(n, len(lost))] {
@@ -57,14 +52,9 @@ func (p *Plan) busiest() []int {
 // lose solves the program without an engine. What cannot be served is shed by
 // priority, as a contingency is no reason to refuse a plan.
 func (p *Plan) lose(ctx context.Context, e int) (Contingency, error) {
-	reduced, whole := p.Problem.Without(e)
+	reduced := p.Problem.Without(e)
 	c := Contingency{Lost: e, Gains: make(map[int]float64)}
-	solution, err := solveProblem(ctx, reduced)
-	var infeasible *model.Infeasible
-	if errors.As(err, &infeasible) {
-		c.ShortRPS = infeasible.ShortRPS
-		return c, nil
-	}
+	solution, err := solveProblem(ctx, reduced.Problem)
 	if err != nil {
 		return c, err
 	}
@@ -73,13 +63,16 @@ func (p *Plan) lose(ctx context.Context, e int) (Contingency, error) {
 		planned[f.Pair] = f.RPS
 	}
 	for _, f := range solution.Flows {
-		k := whole[f.Pair]
+		k := reduced.PairOf[f.Pair]
 		if gain := f.RPS - planned[k]; gain > 1e-9*f.RPS {
 			c.Gains[k] = gain
 		}
 	}
 	for s := range p.Sources {
-		c.ShortRPS += p.Solution.ServedRPS[s] - solution.ServedRPS[s]
+		c.ShortRPS += p.Solution.ServedRPS[s]
+	}
+	for _, served := range solution.ServedRPS {
+		c.ShortRPS -= served
 	}
 	c.ShortRPS = max(0, c.ShortRPS)
 	return c, nil

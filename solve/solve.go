@@ -13,6 +13,7 @@ import (
 	"github.com/irb-project/irb/solve/model"
 	"github.com/irb-project/irb/solve/network"
 	"github.com/irb-project/irb/solve/reason"
+	"github.com/irb-project/irb/solve/shed"
 )
 
 // Options are the choices of one solve that are no part of the fleet.
@@ -77,9 +78,29 @@ func solveCompiled(ctx context.Context, compiled *model.Compiled, progress func(
 	return plan, nil
 }
 
-// solveProblem takes the network simplex where the program is a network, and
-// column generation with CLP for the rest.
+// solveProblem decides what is served where not all demand can be, and then
+// finds the plan of least latency for what is served.
 func solveProblem(ctx context.Context, p *model.Problem) (*model.Solution, error) {
+	if !p.Shed {
+		return solveServed(ctx, p)
+	}
+	served, cuts, err := shed.Serve(p)
+	if err != nil {
+		return nil, err
+	}
+	serving := p.Serving(served)
+	solution, err := solveServed(ctx, serving.Problem)
+	if err != nil {
+		return nil, err
+	}
+	solution = serving.Widen(p, solution)
+	solution.ServedRPS, solution.ShedCuts = served, cuts
+	return solution, nil
+}
+
+// solveServed takes the network simplex where the program is a network, and
+// column generation with CLP for the rest.
+func solveServed(ctx context.Context, p *model.Problem) (*model.Solution, error) {
 	unsupported := network.Supports(p)
 	if unsupported == nil {
 		return network.Solve(ctx, p, network.Options{})

@@ -206,15 +206,39 @@ func TestWithout(t *testing.T) {
 	f := twoRegions()
 	f.Policy.Classes[0].MaxShare = 0.8
 	c := compile(t, f, CompileOptions{})
-	reduced, pairOf := c.Without(0)
+	reduced := c.Without(0)
 	if want := []int{0, 1, 2}; !slices.Equal(reduced.Row, want) {
 		t.Errorf("rows are %v, want %v", reduced.Row, want)
 	}
-	if want := []int{1, 2}; !slices.Equal(pairOf, want) {
-		t.Errorf("pairs are %v of the whole, want %v", pairOf, want)
+	if want := []int{1, 2}; !slices.Equal(reduced.PairOf, want) {
+		t.Errorf("pairs are %v of the whole, want %v", reduced.PairOf, want)
 	}
 	if !reduced.Shed || reduced.Upper[0] != 96 || c.Pairs() != 3 {
 		t.Errorf("reduced problem is %+v", reduced)
+	}
+	// us-west has c-1 only.
+	if alone := c.Without(1); !slices.Equal(alone.SourceOf, []int{0}) || !slices.Equal(alone.Row, []int{0, 1}) {
+		t.Errorf("without c-1: sources %v, rows %v, want us-east with one pair", alone.SourceOf, alone.Row)
+	}
+}
+
+func TestServingAndWiden(t *testing.T) {
+	f := twoRegions()
+	f.Policy.Classes[0].MaxDomainShare = 0.75
+	c := compile(t, f, CompileOptions{})
+	part := c.Serving([]float64{0, 30})
+	if part.Shed || len(part.Sources) != 1 || part.Sources[0].DemandRPS != 30 || len(part.Groups) != 1 || part.Groups[0].Source != 0 {
+		t.Fatalf("serving us-west alone gives %+v", part.Problem)
+	}
+	whole := part.Widen(c.Problem, &Solution{
+		Flows: []Flow{{Pair: 0, RPS: 30}}, ServedRPS: []float64{30}, SourcePriceMs: []float64{7},
+		EnginePrice: []float64{0.5, 1}, GroupPriceMs: []float64{3},
+	})
+	if whole.Flows[0].Pair != 2 || whole.ServedRPS[1] != 30 || whole.GroupPriceMs[2] != 3 {
+		t.Errorf("widened to %+v", whole)
+	}
+	if want := c.CostMs[0] + 0.5*2048; whole.SourcePriceMs[0] != want {
+		t.Errorf("the first request of us-east would cost %v ms, want %v at a-1", whole.SourcePriceMs[0], want)
 	}
 }
 
