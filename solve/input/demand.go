@@ -1,7 +1,6 @@
 package input
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -192,20 +191,4 @@ func (r csvRow) name(column string) string {
 		r.report.problemf(r.line, "%s is %s, want a name: %s", column, quote(cell), wantName)
 	}
 	return cell
-}
-
-// badWidth reports a row that is not as long as the header.
-func badWidth(r *report, line, got, want int) {
-	r.problemf(line, "row has %s, want %d as in the header", plural(got, "cell"), want)
-}
-
-// csvProblem reports an error of the CSV library at the first line of the
-// record, plus offset.
-func csvProblem(r *report, err error, offset int) {
-	r.partial = true
-	if parse, ok := errors.AsType[*csv.ParseError](err); ok {
-		r.problemf(parse.StartLine+offset, "is not CSV: %s", parse.Err)
-		return
-	}
-	r.problemf(0, "is not CSV: %s", err)
 }

@@ -252,6 +252,18 @@ func TestReadBadFiles(t *testing.T) {
 			}
 			return Paths{Folder: folder}
 		}, "policy.toml: FOLDER/policy.toml does not exist"},
+		{"unreadable", func(t *testing.T) Paths {
+			folder := folderOf(t, good)
+			path := filepath.Join(folder, "engines.toml")
+			if err := os.Chmod(path, 0); err != nil {
+				t.Skip(err)
+			}
+			if f, err := os.Open(path); err == nil {
+				f.Close()
+				t.Skip("this user may read everything")
+			}
+			return Paths{Folder: folder}
+		}, "engines.toml: FOLDER/engines.toml cannot be read: permission denied"},
 		{"empty", with("latency.csv", ""), "latency.csv: is empty"},
 		{"blank", with("latency.csv", "\xef\xbb\xbf\r\n \n"), "latency.csv: is empty"},
 		{"UTF-16", with("engines.toml", "\xff\xfe[\x00"), "engines.toml:1: is UTF-16, want UTF-8"},

@@ -190,3 +190,16 @@ func TestPairsTooLarge(t *testing.T) {
 		t.Errorf("got %v, want %s", r.problems, want)
 	}
 }
+
+// A matrix that is too large is refused before it is allocated.
+func TestMatrixTooLarge(t *testing.T) {
+	text := "x" + strings.Repeat(",r", 2000) + strings.Repeat("\nc", 200_000)
+	for _, strict := range []bool{false, true} {
+		r := report{file: "latency.csv"}
+		readLatencyText(&r, []byte(text), strict)
+		want := "latency.csv: has 200000 rows and 2000 columns, want at most 268435456 cells"
+		if len(r.problems) != 1 || r.problems[0].String() != want {
+			t.Errorf("got %v, want %s", r.problems, want)
+		}
+	}
+}

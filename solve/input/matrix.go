@@ -145,8 +145,6 @@ func (m *latency) plainRow(r *report, i, line int, record []byte) {
 	m.checkWidth(r, line, n)
 }
 
-var comma = []byte{','}
-
 // cell reads cell n of row i in full generality.
 func (m *latency) cell(r *report, i, n, line int, cell []byte) float32 {
 	ms, want := parseRTT(cell)
@@ -176,12 +174,12 @@ func (m *latency) checkWidth(r *report, line, n int) {
 }
 
 // readMatrixStrict reads the rows of a matrix from records.
-func readMatrixStrict(r *report, headerLine int, names []string, next nextRecord) *latency {
+func readMatrixStrict(r *report, headerLine int, names []string, in *records) *latency {
 	var lines []int
 	var rows [][][]byte
 	failed := -r.count()
 	for {
-		line, cells, _ := next()
+		line, cells := in.next()
 		if cells == nil {
 			break
 		}

@@ -11,11 +11,11 @@ const notSaid = -1
 
 // readPairs reads the long form, a line per pair, in any order of lines and
 // columns. Pairs that no line speaks of are not reachable.
-func readPairs(r *report, headerLine int, columns []string, next nextRecord) *latency {
+func readPairs(r *report, headerLine int, columns []string, in *records) *latency {
 	from, to, rtt := slices.Index(columns, "from"), slices.Index(columns, "to"), slices.Index(columns, "rtt_ms")
 	p := pairs{from: newNameIndex(), to: newNameIndex()}
 	for {
-		line, cells, _ := next()
+		line, cells := in.next()
 		if cells == nil {
 			break
 		}

@@ -38,17 +38,20 @@ type Problems struct {
 	Omitted int // further problems that were counted only
 }
 
-// Error lists the first problems, one to a line, each with its hint below it.
+// Error lists the first problems, one to a line, each followed by its hint
+// unless that is the last hint again.
 func (p *Problems) Error() string {
 	var b strings.Builder
 	shown := min(len(p.List), maxShown)
+	lastHint := ""
 	for i, problem := range p.List[:shown] {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
 		b.WriteString(problem.String())
-		if problem.Hint != "" {
+		if problem.Hint != "" && problem.Hint != lastHint {
 			b.WriteString("\nhint: " + problem.Hint)
+			lastHint = problem.Hint
 		}
 	}
 	if more := len(p.List) - shown + p.Omitted; more > 0 {
@@ -130,4 +133,28 @@ func sortProblems(list []Problem) {
 	slices.SortStableFunc(list, func(a, b Problem) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
+}
+
+// tally gathers names for one warning, which stands at the first line.
+type tally struct {
+	names []string
+	line  int
+}
+
+func (t *tally) add(name string, line int) {
+	if len(t.names) == 0 || line < t.line {
+		t.line = line
+	}
+	t.names = append(t.names, name)
+}
+
+// warn writes "2 rows have no demand (a, b)" and what follows from it.
+func (t *tally) warn(r *report, one, many, rest string) {
+	switch n := len(t.names); n {
+	case 0:
+	case 1:
+		r.warnf(t.line, "1 %s (%s)%s", one, list(t.names), rest)
+	default:
+		r.warnf(t.line, "%d %s (%s)%s", n, many, list(t.names), rest)
+	}
 }
