@@ -160,7 +160,8 @@ func (d *demo) start(ctx context.Context, plan *snapshot.Snapshot) error {
 // of the engines with the plan.
 func (d *demo) watchShares(ctx context.Context, plan *snapshot.Snapshot) error {
 	d.heading("3. Traffic: observed shares beside planned weights")
-	d.say("%d conversations, two turns each, every %dth streamed\n", len(d.traffic.conversations), streamEvery)
+	d.say("%d conversations, two turns each, at %.0f %% of the planned rates; every %dth is streamed\n",
+		len(d.traffic.conversations), 100*pace, streamEvery)
 	var turns []turn
 	served := d.served()
 	for range 2 {
@@ -245,75 +246,61 @@ func (d *demo) watchMoves(ctx context.Context, before, after *snapshot.Snapshot)
 	return nil
 }
 
-// compareMoves compares what moved in one cluster with the least possible, the
-// total variation distance between the two plans.
-func (d *demo) compareMoves(cluster string, before, after *snapshot.Snapshot) error {
-	from, to := source(before, cluster), source(after, cluster)
-	least, keys := quotaMoved(from, to), keysMoved(from, to)
-	old, new := weights(before, cluster), weights(after, cluster)
-	moved, all := 0, 0
-	for _, c := range d.traffic.conversations {
-		if c.cluster != cluster {
-			continue
-		}
-		all++
-		first, last := c.engines[0], c.engines[len(c.engines)-1]
-		if first == last {
-			continue
-		}
-		moved++
-		if new[first] >= old[first] || new[last] <= old[last] {
-			return fmt.Errorf("broken promise: a conversation of %s moved from %s to %s, but the plan takes nothing away there or gives nothing here", cluster, first, last)
-		}
-	}
-	d.say("%-10s %13.2f%% %13.2f%% %19.2f%%", cluster, 100*fraction(least), 100*fraction(keys), 100*float64(moved)/float64(all))
-	if keys != least {
-		return fmt.Errorf("broken promise: %.4f %% of %s's keys moved, %.4f %% had to", 100*fraction(keys), cluster, 100*fraction(least))
-	}
-	return checkShare("the part of "+cluster+"'s conversations that moved", float64(moved)/float64(all), fraction(least), all)
-}
-
 // drain ends the agents while they stream.
 func (d *demo) drain(ctx context.Context) error {
 	d.heading("6. SIGTERM: the agents drain")
-	const streams = 40
-	results := make(chan turn, streams)
-	sent := 0
-	for _, c := range d.traffic.conversations {
-		if c.stream && sent < streams {
-			sent++
-			go func() {
-				var t turn
-				defer func() { results <- t }()
-				defer recovered(&t.err)
-				t = d.traffic.send(ctx, c)
-			}()
-		}
+	streams := d.streams(20)
+	results := make(chan turn, len(streams))
+	before := d.arrived()
+	for _, c := range streams {
+		go func() {
+			var t turn
+			defer func() { results <- t }()
+			defer recovered(&t.err)
+			t = d.traffic.send(ctx, c)
+		}()
 	}
-	inFlight := func() (n int) {
-		for _, s := range d.servers {
-			n += s.InProgress()
-		}
-		return n
+	allArrived := func() bool { return d.arrived() == before+len(streams) }
+	if err := d.agents[0].until(ctx, "streaming", allArrived); err != nil {
+		return err
 	}
-	for _, a := range d.agents[:1] {
-		if err := a.until(ctx, "streaming", func() bool { return inFlight() >= sent }); err != nil {
-			return err
-		}
+	inFlight := 0
+	for _, s := range d.servers {
+		inFlight += s.InProgress()
 	}
 	for _, a := range d.agents {
 		if err := a.drain(ctx); err != nil {
 			return err
 		}
 	}
-	for range sent {
+	for range streams {
 		if t := <-results; t.err != nil {
 			return fmt.Errorf("broken promise: a stream was lost on SIGTERM: %w", t.err)
 		}
 	}
-	d.requests += sent
-	d.say("%d streams were in flight; all were finished, then the agents ended by themselves", sent)
+	d.requests += len(streams)
+	d.say("%d streams were in flight; all were finished, then the agents ended by themselves", inFlight)
 	return nil
+}
+
+// arrived returns how many requests the engines have got so far.
+func (d *demo) arrived() (n int) {
+	for _, s := range d.servers {
+		n += s.Served().Requests + s.InProgress()
+	}
+	return n
+}
+
+// streams returns n conversations of each cluster that stream.
+func (d *demo) streams(n int) (all []*conversation) {
+	taken := map[string]int{}
+	for _, c := range d.traffic.conversations {
+		if c.stream && taken[c.cluster] < n {
+			taken[c.cluster]++
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // pass sends one turn of every conversation; a lost request breaks a promise.
@@ -334,51 +321,6 @@ func (d *demo) pass(ctx context.Context) ([]turn, error) {
 	}
 	d.requests += len(turns)
 	return turns, nil
-}
-
-// compareShares prints and checks the shares of one pass.
-func (d *demo) compareShares(plan *snapshot.Snapshot, turns []turn) error {
-	d.say("%-10s %-8s %10s %10s %10s", "cluster", "engine", "planned", "observed", "tolerance")
-	var broken error
-	for _, cluster := range clusters {
-		count, all := map[string]float64{}, 0
-		for i, c := range d.traffic.conversations {
-			if c.cluster == cluster {
-				count[turns[i].engine]++
-				all++
-			}
-		}
-		planned := weights(plan, cluster)
-		for _, s := range d.servers {
-			name := s.Name()
-			observed := count[name] / float64(all)
-			d.say("%-10s %-8s %9.1f%% %9.1f%% %9.1f%%", cluster, name, 100*planned[name], 100*observed, 100*tolerance(planned[name], all))
-			if err := checkShare(fmt.Sprintf("the share of %s from %s", name, cluster), observed, planned[name], all); err != nil && broken == nil {
-				broken = err
-			}
-		}
-	}
-	return broken
-}
-
-// compareLatency prints what a request took at each engine, by the engine's own
-// clock, beside the plan.
-func (d *demo) compareLatency(plan *snapshot.Snapshot, before []standin.Served) {
-	d.say("")
-	for i, s := range d.servers {
-		served := s.Served()
-		n := served.Requests - before[i].Requests
-		e := plan.Engines[slices.IndexFunc(plan.Engines, func(e snapshot.Engine) bool { return e.Name == s.Name() })]
-		d.say("%s: a request takes %.0f ms at the planned %.0f %% utilization, %.0f ms in the mean of %d",
-			s.Name(), e.LatencyMs, 100*e.Utilization, 1000*(served.Seconds-before[i].Seconds)/float64(n), n)
-	}
-}
-
-func (d *demo) served() (all []standin.Served) {
-	for _, s := range d.servers {
-		all = append(all, s.Served())
-	}
-	return all
 }
 
 func (d *demo) server(name string) *standin.Server {

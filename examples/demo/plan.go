@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"math"
 	"os"
 	"slices"
 
@@ -82,21 +80,3 @@ func rangeEnd(s *snapshot.Source, i int) int64 {
 
 // fraction turns units of 2^-32 into a share.
 func fraction(quota int64) float64 { return float64(quota) / snapshot.QuotaSum }
-
-// deviations is how many standard deviations an observed share may be off. A
-// fair sample is off by more than 4.5 once in 150,000 times.
-const deviations = 4.5
-
-// tolerance is how far the share of n independent draws may be from p.
-func tolerance(p float64, n int) float64 {
-	return deviations*math.Sqrt(p*(1-p)/float64(n)) + 0.5/float64(n)
-}
-
-// checkShare compares an observed share with the plan's.
-func checkShare(what string, observed, planned float64, n int) error {
-	if math.Abs(observed-planned) > tolerance(planned, n) {
-		return fmt.Errorf("broken promise: %s is %.1f %%, planned are %.1f %% ± %.1f of %d conversations",
-			what, 100*observed, 100*planned, 100*tolerance(planned, n), n)
-	}
-	return nil
-}

@@ -49,16 +49,3 @@ func TestMoved(t *testing.T) {
 		t.Errorf("%d keys moved, want %d", got, want)
 	}
 }
-
-func TestCheckShare(t *testing.T) {
-	// 0.5 of 400: a standard deviation is 2.5 %.
-	for observed, fine := range map[float64]bool{0.5: true, 0.6: true, 0.4: true, 0.62: false, 0.38: false} {
-		if err := checkShare("it", observed, 0.5, 400); (err == nil) != fine {
-			t.Errorf("share %v of 0.5 planned: %v, want fine: %v", observed, err, fine)
-		}
-	}
-	// An engine that is not planned gets nothing at all.
-	if checkShare("it", 0, 0, 400) != nil || checkShare("it", 0.0025, 0, 400) == nil {
-		t.Error("share of an engine that is not planned: want 0 to be fine and one request not")
-	}
-}
