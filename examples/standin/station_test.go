@@ -94,8 +94,8 @@ func scaled(x []float64, f float64) []float64 {
 // With the formula T(0)/(1-v) the mean latency under Poisson arrivals is the
 // formula's, whatever the sizes are. capacity 1 is M/G/1-PS.
 func TestStationMatchesProcessorSharing(t *testing.T) {
-	for _, capacity := range []float64{1, 4, 20} {
-		for _, v := range []float64{0.3, 0.6, 0.8} {
+	for _, capacity := range []float64{1, 20} {
+		for _, v := range []float64{0.3, 0.8} {
 			for name, draw := range map[string]size{"fixed": fixed, "exponential": exponential, "mixed": mixed} {
 				p := sharing()
 				s := newStation(p, capacity, 500, 0)
@@ -117,7 +117,7 @@ func TestStationMatchesProcessorSharing(t *testing.T) {
 func TestStationMatchesTable(t *testing.T) {
 	p := table()
 	for _, test := range []struct{ capacity, nearTable float64 }{{2, 0.3}, {10, 0.08}, {100, 0.02}} {
-		for _, v := range []float64{0.25, 0.5, 0.75, 0.9} {
+		for _, v := range []float64{0.25, 0.6, 0.9} {
 			s := newStation(p, test.capacity, 10_000, 0)
 			want := birthDeath(s.curve, p, v*test.capacity)
 			if at := p.ReferenceMs(v) / 1000; math.Abs(want-at) > test.nearTable*at {
