@@ -7,10 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"time"
 
+	"github.com/irb-project/irb/agent/h1client"
 	"github.com/irb-project/irb/agent/metrics"
 )
 
@@ -22,7 +22,6 @@ type try struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	watch   *watchdog
-	reused  bool // the connection had served before
 	ended   bool
 }
 
@@ -88,7 +87,7 @@ func (x *exchange) tryEndpoint(at attempt) *failure {
 // send makes one attempt. It returns nil if the client was answered or left.
 func (x *exchange) send(at attempt) *failure {
 	t := x.startTry(at)
-	resp, err := at.endpoint.transport.RoundTrip(x.newRequest(t))
+	resp, err := at.endpoint.upstream.RoundTrip(x.newRequest(t))
 	if err != nil {
 		reason, canceled := x.reasonOf(t, err)
 		cause := context.Cause(t.ctx)
@@ -152,13 +151,13 @@ func (f *failure) discard() {
 
 func (x *exchange) newRequest(t *try) *http.Request {
 	e, in := t.at.endpoint, x.request
-	u := &url.URL{Scheme: e.scheme, Host: e.host, Path: in.URL.Path, RawPath: in.URL.RawPath, RawQuery: in.URL.RawQuery, ForceQuery: in.URL.ForceQuery}
+	u := &url.URL{Scheme: e.url.Scheme, Host: e.host, Path: in.URL.Path, RawPath: in.URL.RawPath, RawQuery: in.URL.RawQuery, ForceQuery: in.URL.ForceQuery}
 	if e.basePath != "" {
 		u.RawPath = e.basePath + in.URL.EscapedPath()
 		u.Path, _ = url.PathUnescape(u.RawPath) // both parts were parsed before
 	}
 	out := &http.Request{
-		Method: in.Method, URL: u, Host: e.hostName, Header: x.requestHeader(),
+		Method: in.Method, URL: u, Host: e.url.Host, Header: x.requestHeader(),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
 	switch {
@@ -169,6 +168,11 @@ func (x *exchange) newRequest(t *try) *http.Request {
 		if len(in.Trailer) > 0 {
 			out.ContentLength = -1 // trailers need the chunked form
 		}
+		if x.proxy.http2 && !x.once() {
+			// For a connection that the engine is about to close: it says
+			// which requests it has not begun.
+			out.GetBody = func() (io.ReadCloser, error) { return x.body.reader(false), nil }
+		}
 	case x.upload != nil:
 		out.Body = x.upload
 		out.ContentLength = in.ContentLength
@@ -178,10 +182,7 @@ func (x *exchange) newRequest(t *try) *http.Request {
 		out.Header["Connection"] = []string{"Upgrade"}
 		out.Header["Upgrade"] = in.Header["Upgrade"]
 	}
-	ctx := httptrace.WithClientTrace(t.ctx, &httptrace.ClientTrace{
-		GotConn: func(i httptrace.GotConnInfo) { t.reused = i.Reused },
-	})
-	return out.WithContext(ctx)
+	return out.WithContext(t.ctx)
 }
 
 // once says whether the body is too large to keep for a retry.
@@ -210,7 +211,7 @@ func (x *exchange) reasonOf(t *try, err error) (reason metrics.Reason, canceled 
 		return metrics.Timeout, false
 	case errors.As(err, &dial):
 		return metrics.Connect, false
-	case t.reused:
+	case errors.Is(err, h1client.ErrStale):
 		return metrics.Stale, false
 	}
 	return metrics.Reset, false

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/irb-project/irb/agent/h1client"
 	"github.com/irb-project/irb/agent/pick"
 )
 
@@ -16,15 +17,21 @@ import (
 // reloads that keep it; an engine that comes back under the same address after
 // it was away gets a new one, so that old counts cannot disturb it.
 type endpoint struct {
-	id        string // of the rendezvous; the URL, with the address if its name has several
-	scheme    string
-	host      string // to connect to
-	hostName  string // of the Host header
-	basePath  string // escaped, without the slash at the end
-	transport http.RoundTripper
+	id       string // of the rendezvous; the URL, with the address if its name has several
+	url      *url.URL
+	host     string // host:port to connect to
+	basePath string // escaped, without the slash at the end
+	upstream upstream
 
 	inFlight  atomic.Int64
 	downUntil atomic.Int64 // unix ns; set when it could not be reached
+}
+
+// upstream sends requests to one endpoint. Each endpoint has its own, so that
+// connections to one never wait for those to another.
+type upstream interface {
+	http.RoundTripper
+	CloseIdleConnections()
 }
 
 // downFor is how long an endpoint that could not be reached is passed over: a
@@ -33,11 +40,13 @@ type endpoint struct {
 const downFor = time.Second
 
 func (e *endpoint) markDown(now time.Time) { e.downUntil.Store(now.Add(downFor).UnixNano()) }
+
 func (e *endpoint) markUp() {
 	if e.downUntil.Load() != 0 {
 		e.downUntil.Store(0)
 	}
 }
+
 func (e *endpoint) down(now time.Time) bool { return now.UnixNano() < e.downUntil.Load() }
 
 // pool is the endpoints of one engine in one plan.
@@ -46,16 +55,8 @@ type pool struct {
 	walk      *pick.Endpoints
 }
 
-// origin is an endpoint as the snapshot names it: one URL, whose host name may
-// stand for several addresses. All of them share a transport, so connections
-// to one origin never wait for those to another.
-type origin struct {
-	url       *url.URL
-	transport *http.Transport
-}
-
-// newOrigin parses the URL of an endpoint.
-func (p *Proxy) newOrigin(raw string) (*origin, error) {
+// parseEndpoint checks the URL of an endpoint.
+func parseEndpoint(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return nil, err
@@ -63,44 +64,58 @@ func (p *Proxy) newOrigin(raw string) (*origin, error) {
 	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return nil, fmt.Errorf("endpoint %q, want http://HOST or https://HOST", raw)
 	}
-	return &origin{url: u, transport: p.newTransport(u)}, nil
+	return u, nil
 }
 
-// newTransport returns the client for one origin. Redirects cannot be followed:
-// a transport does not.
-func (p *Proxy) newTransport(u *url.URL) *http.Transport {
+// newEndpoint makes an endpoint that connects to address, a host name or an IP
+// address, on the port of the URL.
+func (p *Proxy) newEndpoint(id string, u *url.URL, address string) *endpoint {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	e := &endpoint{id: id, url: u, host: net.JoinHostPort(address, port), basePath: trimSlash(u.EscapedPath())}
+	dial := p.dialerOf(u, e.host)
+	if !p.http2 {
+		e.upstream = &h1client.Client{Dial: dial, IdleTimeout: p.engineIdle, MaxIdle: maxIdlePerEndpoint}
+		return e
+	}
 	protocols := new(http.Protocols)
-	protocols.SetHTTP1(!p.http2 || u.Scheme == "https")
-	protocols.SetHTTP2(p.http2)
-	protocols.SetUnencryptedHTTP2(p.http2)
-	t := &http.Transport{
-		DialContext:         p.dialer.dial,
+	protocols.SetHTTP1(u.Scheme == "https") // if ALPN says so
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	connect := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }
+	e.upstream = &http.Transport{
+		DialContext: connect, DialTLSContext: connect, Protocols: protocols,
 		DisableCompression:  true, // bytes go through as the engine sends them
-		MaxIdleConnsPerHost: maxIdlePerEndpoint,
-		IdleConnTimeout:     p.engineIdle,
-		WriteBufferSize:     16 << 10,
-		Protocols:           protocols,
+		MaxIdleConnsPerHost: maxIdlePerEndpoint, IdleConnTimeout: p.engineIdle,
 	}
-	if u.Scheme == "https" {
-		t.DialTLSContext = p.tlsDialer(u.Hostname())
-	}
-	return t
+	return e
 }
 
 // maxIdlePerEndpoint bounds kept connections; more requests than that at once
 // open connections that are closed afterwards.
 const maxIdlePerEndpoint = 1024
 
-func (p *Proxy) tlsDialer(hostName string) func(ctx context.Context, network, address string) (net.Conn, error) {
+func trimSlash(s string) string {
+	for len(s) > 0 && s[len(s)-1] == '/' {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// dialerOf returns what connects to host for a URL.
+func (p *Proxy) dialerOf(u *url.URL, host string) func(ctx context.Context) (net.Conn, error) {
+	if u.Scheme == "http" {
+		return func(ctx context.Context) (net.Conn, error) { return p.dialer.dial(ctx, "tcp", host) }
+	}
 	c := p.tls.Clone()
 	if c.ServerName == "" {
-		c.ServerName = hostName
+		c.ServerName = u.Hostname()
 	}
 	c.NextProtos = []string{"http/1.1"}
 	if p.http2 {
 		c.NextProtos = []string{"h2", "http/1.1"}
 	}
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		return p.dialer.dialTLS(ctx, network, address, c)
-	}
+	return func(ctx context.Context) (net.Conn, error) { return p.dialer.dialTLS(ctx, "tcp", host, c) }
 }

@@ -30,7 +30,7 @@ func (x *exchange) intake() *answer {
 	mediaType := r.Header.Get("Content-Type")
 	if !scannable(mediaType) {
 		x.facts.Model = modelFromTarget(r)
-		x.upload = &upload{body: r.Body}
+		x.upload = &upload{body: slowReader{x: x, limit: x.plan.config.Timeouts.ClientRead}}
 		return nil
 	}
 	if refusal := x.readBody(); refusal != nil {
@@ -181,7 +181,7 @@ func (x *exchange) plainBody() (*bodyBuffer, *answer) {
 // upload is a body that goes to the engine as it comes from the client. It can
 // be sent once.
 type upload struct {
-	body    io.ReadCloser
+	body    slowReader
 	touched atomic.Bool
 	broken  atomic.Bool // the client failed us, not the engine
 }

@@ -72,7 +72,6 @@ type Proxy struct {
 	mu        sync.Mutex // guards what plans are built from, never taken by a request
 	config    *config.Config
 	table     *pick.Table
-	origins   map[string]*origin
 	endpoints map[string]*endpoint // by engine and id
 	addresses map[string][]string  // by host name, if it has several
 }
@@ -84,7 +83,6 @@ func New(o Options) (*Proxy, error) {
 		spread:     pick.NewSpread(rand.Uint64()),
 		http2:      o.Config.Engine.HTTP2,
 		engineIdle: o.Config.Timeouts.EngineIdle,
-		origins:    map[string]*origin{},
 		endpoints:  map[string]*endpoint{},
 		addresses:  map[string][]string{},
 		newNames:   make(chan struct{}, 1),
@@ -154,20 +152,20 @@ func (p *Proxy) rebuild() {
 		forwardAuthorization: p.config.Engine.ClientAuthorization == config.AuthorizationForward,
 		eventOnFailure:       p.config.StreamFailure == config.StreamEvent,
 	}
-	used, origins := map[string]*endpoint{}, map[string]*origin{}
+	used := map[string]*endpoint{}
 	for n := range engines {
 		next.stay[n] = pick.StayAll
-		next.pools[n] = p.buildPool(&engines[n], used, origins)
+		next.pools[n] = p.buildPool(&engines[n], used)
 	}
 	p.takeAway(next, p.config.Drain, drained)
 	p.takeAway(next, p.config.Hold, 0)
 	last := p.plan.Swap(next)
-	for url, o := range p.origins {
-		if origins[url] == nil {
-			o.transport.CloseIdleConnections()
+	for key, e := range p.endpoints {
+		if used[key] == nil {
+			e.upstream.CloseIdleConnections()
 		}
 	}
-	p.endpoints, p.origins = used, origins
+	p.endpoints = used
 	p.forgetEngines(last, next)
 }
 
@@ -207,7 +205,7 @@ func (p *Proxy) Close() {
 	p.upgrades.closeAll()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, o := range p.origins {
-		o.transport.CloseIdleConnections()
+	for _, e := range p.endpoints {
+		e.upstream.CloseIdleConnections()
 	}
 }

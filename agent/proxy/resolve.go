@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -12,69 +11,42 @@ import (
 )
 
 // buildPool makes the endpoints of an engine, taking over those that exist.
-func (p *Proxy) buildPool(e *snapshot.Engine, used map[string]*endpoint, origins map[string]*origin) pool {
+func (p *Proxy) buildPool(e *snapshot.Engine, used map[string]*endpoint) pool {
 	var built pool
 	var ids []string
 	for _, raw := range e.Endpoints {
-		o := origins[raw]
-		if o == nil {
-			if o = p.origins[raw]; o == nil {
-				var err error
-				if o, err = p.newOrigin(raw); err != nil {
-					p.log.Error("endpoint left out", "engine", e.Name, "err", err)
-					continue
-				}
-			}
-			origins[raw] = o
+		u, err := parseEndpoint(raw)
+		if err != nil {
+			p.log.Error("endpoint left out", "engine", e.Name, "err", err)
+			continue
 		}
-		for _, at := range p.endpointsOf(raw, o) {
-			key := e.Name + "\x00" + at.id
+		for _, address := range p.addressesOf(u.Hostname()) {
+			id := raw
+			if address != u.Hostname() {
+				id = raw + " at " + address
+			}
+			key := e.Name + "\x00" + id
 			if used[key] != nil {
 				continue // named twice: one place
 			}
-			if old := p.endpoints[key]; old != nil {
-				at = old
+			if used[key] = p.endpoints[key]; used[key] == nil {
+				used[key] = p.newEndpoint(id, u, address)
 			}
-			used[key] = at
-			built.endpoints = append(built.endpoints, at)
-			ids = append(ids, at.id)
+			built.endpoints = append(built.endpoints, used[key])
+			ids = append(ids, id)
 		}
 	}
 	built.walk = pick.NewEndpoints(ids)
 	return built
 }
 
-// endpointsOf returns one endpoint for a URL, or one per address if its name
-// has several. With one address the name itself is dialed, so a change of
-// address needs nothing from us.
-func (p *Proxy) endpointsOf(raw string, o *origin) []*endpoint {
-	base := endpoint{
-		id: raw, scheme: o.url.Scheme, host: o.url.Host, hostName: o.url.Host,
-		basePath: trimSlash(o.url.EscapedPath()), transport: o.transport,
+// addressesOf returns the addresses of a name if it has several. Else the name
+// itself is dialed, so a change of address needs nothing from us.
+func (p *Proxy) addressesOf(host string) []string {
+	if list := p.addresses[host]; len(list) > 1 {
+		return list
 	}
-	addresses := p.addresses[o.url.Hostname()]
-	if len(addresses) < 2 {
-		return []*endpoint{&base}
-	}
-	port := o.url.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[o.url.Scheme]
-	}
-	list := make([]*endpoint, len(addresses))
-	for i, a := range addresses {
-		list[i] = &endpoint{
-			id: raw + " at " + a, scheme: base.scheme, host: net.JoinHostPort(a, port), hostName: base.hostName,
-			basePath: base.basePath, transport: base.transport,
-		}
-	}
-	return list
-}
-
-func trimSlash(s string) string {
-	for len(s) > 0 && s[len(s)-1] == '/' {
-		s = s[:len(s)-1]
-	}
-	return s
+	return []string{host}
 }
 
 // Run resolves the names of endpoints and reads the token again, every
@@ -108,9 +80,9 @@ func (p *Proxy) Run(ctx context.Context, lookup func(ctx context.Context, host s
 func (p *Proxy) resolve(ctx context.Context, lookup func(ctx context.Context, host string) ([]netip.Addr, error)) {
 	p.mu.Lock()
 	hosts := map[string]bool{}
-	for _, o := range p.origins {
-		if _, err := netip.ParseAddr(o.url.Hostname()); err != nil {
-			hosts[o.url.Hostname()] = true
+	for _, e := range p.endpoints {
+		if _, err := netip.ParseAddr(e.url.Hostname()); err != nil {
+			hosts[e.url.Hostname()] = true
 		}
 	}
 	p.mu.Unlock()
