@@ -81,14 +81,16 @@ func (c *generator) shortlist(n int) {
 	y := c.startPrices()
 	u := c.g.UnitPrices(y)
 	var order []int
+	var price []float64
 	for s := range c.g.Sources {
-		order = order[:0]
-		price := make(map[int]float64)
-		for k := c.g.Row[s]; k < c.g.Row[s+1]; k++ {
-			price[k] = c.g.PairPrice(k, s, &u, y)
-			order = append(order, k)
+		order, first := order[:0], c.g.Row[s]
+		price = c.g.PairPrices(s, &u, y, price)
+		for i := range price {
+			order = append(order, first+i)
 		}
-		slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(price[a], price[b]), a-b) })
+		slices.SortFunc(order, func(a, b int) int {
+			return cmp.Or(cmp.Compare(price[a-first], price[b-first]), a-b)
+		})
 		for i, k := range order {
 			stay, _ := c.g.StayTerm(k)
 			if i < n || stay > 0 || (c.g.Lower != nil && c.g.Lower[k] > 0) {
@@ -143,11 +145,13 @@ func (c *generator) price(sourcePrice, y []float64) {
 		reduced float64
 	}
 	var found []candidate
+	var price []float64
 	for s := range c.g.Sources {
 		found = found[:0]
-		for k := c.g.Row[s]; k < c.g.Row[s+1]; k++ {
-			if reduced := c.g.PairPrice(k, s, &u, y) - sourcePrice[s]; !c.in[k] && reduced < -violationMs {
-				found = append(found, candidate{k, reduced})
+		price = c.g.PairPrices(s, &u, y, price)
+		for i, p := range price {
+			if k := c.g.Row[s] + i; !c.in[k] && p-sourcePrice[s] < -violationMs {
+				found = append(found, candidate{k, p - sourcePrice[s]})
 			}
 		}
 		slices.SortFunc(found, func(a, b candidate) int { return cmp.Or(cmp.Compare(a.reduced, b.reduced), a.pair-b.pair) })

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/irb-project/irb/solve/model"
 )
 
 // Prices is what a request pays on an engine per unit of each kind of content.
@@ -23,18 +25,33 @@ func (g *Program) UnitPrices(y []float64) Prices {
 	return u
 }
 
-// PairPrice returns the cost of one request on pair k of source s at prices,
-// before the stay term: CostMs + sum_j a_jk y_j, in ms.
-func (g *Program) PairPrice(k, s int, u *Prices, y []float64) float64 {
-	e := g.Col[k]
-	c := g.CostMs[k] + g.Contents[Work][s]*u[Work][e]
-	if u[Prompt] != nil {
-		c += g.Contents[Prompt][s]*u[Prompt][e] + g.Contents[Output][s]*u[Output][e]
+// PairPrices sets dst to the cost of one request on each pair of source s at
+// prices, before the stay term: CostMs + sum_j a_jk y_j, in ms. It allocates
+// nothing if dst has room.
+func (g *Program) PairPrices(s int, u *Prices, y, dst []float64) []float64 {
+	first, end := g.Row[s], g.Row[s+1]
+	dst = append(dst[:0], g.CostMs[first:end]...)
+	engines := g.Col[first:end]
+	w, workPrice := g.Contents[Work][s], u[Work]
+	if g.Problem.Work == model.WorkSplit {
+		q, promptPrice := g.Contents[Prompt][s], u[Prompt]
+		o, outputPrice := g.Contents[Output][s], u[Output]
+		for i, e := range engines {
+			dst[i] += q*promptPrice[e] + o*outputPrice[e] + w*workPrice[e]
+		}
+	} else {
+		for i, e := range engines {
+			dst[i] += w * workPrice[e]
+		}
 	}
-	for _, j := range g.PairGroups(k) {
-		c += y[j]
+	if g.groupStart != nil {
+		for i := range dst {
+			for _, j := range g.PairGroups(first + i) {
+				dst[i] += y[j]
+			}
+		}
 	}
-	return c
+	return dst
 }
 
 // Conjugate returns phi*_j(y) = max over t in [Min, Max] of y t - phi_j(t).
@@ -77,18 +94,21 @@ func (g *Program) Bound(y []float64) (bound float64, sourcePrice []float64) {
 	u := g.UnitPrices(y)
 	sourcePrice = make([]float64, len(g.Sources))
 	var steps []step
-	for s := range g.Sources {
-		var value float64
-		switch {
-		case g.Served[s] == 0: // all shed: the price of a first request
-			sourcePrice[s] = g.cheapest(s, &u, y)
-		case g.Lower == nil && g.Upper == nil && g.Stay == nil:
-			sourcePrice[s] = g.cheapest(s, &u, y)
-			value = g.Served[s] * sourcePrice[s]
-		default:
-			steps = steps[:0]
-			value, sourcePrice[s] = g.fill(s, &u, y, steps)
+	var prices []float64
+	for s, served := range g.Served {
+		prices = g.PairPrices(s, &u, y, prices)
+		if served == 0 || (g.Lower == nil && g.Upper == nil && g.Stay == nil) {
+			sourcePrice[s] = math.Inf(1)
+			for _, price := range prices {
+				sourcePrice[s] = min(sourcePrice[s], price)
+			}
+			if served > 0 {
+				bound += served * sourcePrice[s]
+			}
+			continue
 		}
+		var value float64
+		value, sourcePrice[s] = g.fill(s, prices, &steps)
 		bound += value
 	}
 	for j := range g.Rows {
@@ -97,36 +117,29 @@ func (g *Program) Bound(y []float64) (bound float64, sourcePrice []float64) {
 	return bound, sourcePrice
 }
 
-// cheapest returns the lowest price of a source without bounds or stay terms.
-func (g *Program) cheapest(s int, u *Prices, y []float64) float64 {
-	best := math.Inf(1)
-	for k := g.Row[s]; k < g.Row[s+1]; k++ {
-		best = min(best, g.PairPrice(k, s, u, y))
-	}
-	return best
-}
-
 // step is a stretch of g_k + a_k'y x: width req/s at slope ms each.
 type step struct{ slope, width float64 }
 
 // fill serves source s at least cost: each pair at its lower bound, then the
 // steps by slope. It returns the cost and the slope of the last step used.
-func (g *Program) fill(s int, u *Prices, y []float64, steps []step) (value, price float64) {
-	left := g.Served[s]
-	for k := g.Row[s]; k < g.Row[s+1]; k++ {
-		c := g.PairPrice(k, s, u, y)
+func (g *Program) fill(s int, prices []float64, buffer *[]step) (value, price float64) {
+	left, steps := g.Served[s], (*buffer)[:0]
+	for i, c := range prices {
+		k := g.Row[s] + i
 		lo, hi := g.Bounds(k, s)
 		stay, penalty := g.StayTerm(k)
 		value += c*lo + penalty*max(0, stay-lo)
 		left -= lo
 		knee := min(max(stay, lo), hi)
-		if knee > lo {
+		if penalty > 0 && knee > lo {
 			steps = append(steps, step{c - penalty, knee - lo})
+			lo = knee
 		}
-		if hi > knee {
-			steps = append(steps, step{c, hi - knee})
+		if hi > lo {
+			steps = append(steps, step{c, hi - lo})
 		}
 	}
+	*buffer = steps
 	slices.SortFunc(steps, func(a, b step) int { return cmp.Compare(a.slope, b.slope) })
 	rounding := 1e-12 * g.Served[s]
 	if left < -rounding {
@@ -134,7 +147,7 @@ func (g *Program) fill(s int, u *Prices, y []float64, steps []step) (value, pric
 	}
 	for _, st := range steps {
 		price = st.slope
-		if left <= st.width {
+		if left <= st.width+rounding {
 			return value + st.slope*left, price
 		}
 		value += st.slope * st.width

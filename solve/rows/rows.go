@@ -11,6 +11,7 @@ package rows
 
 import (
 	"math"
+	"slices"
 
 	"github.com/irb-project/irb/solve/model"
 	"github.com/irb-project/irb/solve/profile"
@@ -211,4 +212,19 @@ func (g *Program) StayCost(flows []model.Flow) (sum float64) {
 		sum -= penalty * math.Min(stay, f.RPS)
 	}
 	return sum
+}
+
+// Free returns g with the same bounds and limits, where nothing costs
+// anything.
+func (g *Program) Free() *Program {
+	p := *g.Problem
+	p.CostMs = make([]float64, p.Pairs())
+	p.Stay, p.StayPenaltyMs = nil, nil
+	free := *g
+	free.Problem = &p
+	free.Rows = slices.Clone(g.Rows)
+	for j := range free.Rows {
+		free.Rows[j].Sink = nil
+	}
+	return &free
 }

@@ -1,0 +1,53 @@
+// Package interior solves the whole program, split work, caps and groups
+// included, by an interior point method in pure Go. solve/network is faster
+// where the program is a network; this is the path for the rest.
+//
+// # The program
+//
+// A rows.Program over some of its pairs is written as a separable convex
+// program with sparse equality rows (build.go),
+//
+//	minimize   sum_j c_j v_j + h_j v_j²/2 + phi_j(v_j)
+//	subject to A v = b,  0 <= v <= u
+//
+// Its variables are the flows of pairs as fractions of demand (two parts where
+// a stay term has its kink), one piece per quadratic stretch of a row's delay,
+// one slack per limit, and what a source sheds, at a price above any other.
+// Its optimality conditions, with multipliers z, w >= 0 of the bounds:
+//
+//	c + h v + phi'(v) - A'lambda - z + w = 0
+//	A v = b,  v z = 0,  (u - v) w = 0
+//
+// # The method
+//
+// Mehrotra's predictor-corrector (newton.go) follows the central path, where
+// the products are mu instead of 0. Each step solves with A Theta A', a sparse
+// matrix over sources and rows: optimal flows are nearly a forest, so its
+// factors stay small (order.go, ldl.go).
+//
+// # Column generation
+//
+// The program is solved over each source's cheapest pairs at settled prices
+// (prices.go), roughly; then over all pairs whose reduced cost is within reach
+// of those prices; then again with what the exact prices still find below
+// their source's (generate.go). The pairs that carry flow are solved once more
+// by themselves, so that nothing that is dropped leaves a residual.
+//
+// # Tolerances
+//
+//	gap          1e-10  sum of products / objective at which steps end, relative
+//	feasibility  1e-11  |b - A v|, rows scaled to demand or to their maximum
+//	accepted     1e-7   gap to the bound that all pairs and conjugates give,
+//	                    relative, at which an answer that stalled is returned
+//
+// # Demand above capacity
+//
+// What cannot be served is found by priority, highest first (shed.go):
+//
+//	minimize sum_s w_s d_s (f_s + 0.1 f_s²/2)   f_s the fraction shed
+//
+// The sources' work that a network can serve is a polymatroid; over one, this
+// serves as much work as possible and, among all ways to do so, is the one of
+// equal fractions where reachable (Fujishige, Lexicographically optimal base
+// of a polymatroid, Math. Oper. Res. 5, 1980).
+package interior

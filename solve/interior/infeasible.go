@@ -1,0 +1,153 @@
+package interior
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/irb-project/irb/solve/model"
+	"github.com/irb-project/irb/solve/rows"
+)
+
+// shortRounding is the part of all work that may seem short by rounding.
+const shortRounding = 1e-9
+
+// unreachable returns an error that names the sources whose pairs alone cannot
+// carry their demand, whatever the engines take.
+func unreachable(p *model.Problem) error {
+	e := &model.Infeasible{}
+	for s, src := range p.Sources {
+		reach := 0.0
+		for k := p.Row[s]; k < p.Row[s+1]; k++ {
+			if p.Engines[p.Col[k]].Limit <= 0 {
+				continue
+			}
+			upper := src.DemandRPS
+			if p.Upper != nil {
+				upper = min(upper, p.Upper[k])
+			}
+			reach += upper
+		}
+		if short := src.DemandRPS - reach; short > shortRounding*src.DemandRPS && (reach == 0 || !p.Shed) {
+			e.Sources = append(e.Sources, s)
+			e.DemandWork += src.DemandRPS * src.Work
+			e.ReachWork += reach * src.Work
+			e.ShortRPS += short
+			e.ShortWork += short * src.Work
+			for k := p.Row[s]; reach > 0 && k < p.Row[s+1]; k++ {
+				e.Pairs = append(e.Pairs, k)
+			}
+		}
+	}
+	if e.Sources == nil {
+		return nil
+	}
+	return e
+}
+
+// explain finds out why not all of p can be served: it serves as much work as
+// possible, with a way out of every minimum, and reads the binding set off the
+// prices. Lower bounds become groups of one engine for that.
+func explain(ctx context.Context, p *model.Problem) error {
+	elastic, bound := withoutLower(p)
+	served := make([]float64, len(p.Sources))
+	weight := make([]float64, len(p.Sources))
+	for s, src := range p.Sources {
+		served[s], weight[s] = src.DemandRPS, src.Work
+	}
+	missed := make([]float64, len(elastic.Groups))
+	for i, group := range elastic.Groups {
+		missed[i] = 2 * p.Sources[group.Source].Work
+	}
+	g := rows.New(elastic, served)
+	c := newGenerator(g.Free(), goal{shed: weight, missed: missed, fairness: fairness, price: slices.Max(weight)}, make([]float64, len(g.Rows)))
+	o, err := c.run(ctx)
+	if err != nil && (o == nil || !errors.Is(err, errStalled)) {
+		return err
+	}
+	return o.infeasible(p, bound)
+}
+
+// withoutLower returns p with its lower bounds as groups, and the pair of each
+// of those groups.
+func withoutLower(p *model.Problem) (elastic *model.Problem, bound []int) {
+	copied := *p
+	copied.Lower = nil
+	copied.Groups = slices.Clone(p.Groups)
+	for s := range p.Sources {
+		for k := p.Row[s]; p.Lower != nil && k < p.Row[s+1]; k++ {
+			if p.Lower[k] > 0 {
+				bound = append(bound, k)
+				copied.Groups = append(copied.Groups, model.Group{
+					Source: s, Engines: []int32{p.Col[k]}, MinRPS: p.Lower[k], MaxRPS: math.Inf(1),
+				})
+			}
+		}
+	}
+	return &copied, bound
+}
+
+// infeasible reads the binding set off an outcome; nil if nothing is short.
+func (o *outcome) infeasible(p *model.Problem, bound []int) error {
+	e := &model.Infeasible{}
+	total := 0.0
+	for s, src := range p.Sources {
+		total += src.DemandRPS * src.Work
+		if v := o.shed[s]; v >= 0 {
+			e.ShortRPS += o.pt.v[v] * src.DemandRPS
+			e.ShortWork += o.pt.v[v] * src.DemandRPS * src.Work
+		}
+	}
+	row := o.prices(o.pt)
+	minimum := func(i int) bool {
+		v := -1
+		if o.missed != nil {
+			v = o.missed[i]
+		}
+		if v < 0 {
+			return false
+		}
+		group := o.g.Groups[i]
+		short := o.pt.v[v] * o.unit[o.g.GroupRow+i]
+		e.ShortRPS += short
+		e.ShortWork += short * p.Sources[group.Source].Work
+		return short > shortRounding*group.MinRPS
+	}
+	cut := o.cut(model.ShedCut{})
+	e.Sources, e.Engines, e.Caps = cut.Sources, cut.Engines, cut.Caps
+	for i := range o.g.Groups {
+		binds := minimum(i) || slices.Contains(cut.Groups, i) || row[o.g.GroupRow+i] < -inCut*o.g.Contents[rows.Work][o.g.Groups[i].Source]
+		switch {
+		case binds && i < len(p.Groups):
+			e.Groups = append(e.Groups, i)
+		case binds:
+			e.Pairs = append(e.Pairs, bound[i-len(p.Groups)])
+		}
+	}
+	if e.ShortWork <= shortRounding*total {
+		return nil
+	}
+	for _, s := range e.Sources {
+		e.DemandWork += p.Sources[s].DemandRPS * p.Sources[s].Work
+		e.Pairs = append(e.Pairs, o.fullPairs(s, cut.Engines)...)
+	}
+	slices.Sort(e.Pairs)
+	e.Pairs = slices.Compact(e.Pairs)
+	e.ReachWork = e.DemandWork - e.ShortWork
+	return e
+}
+
+// fullPairs returns the pairs of a source that their upper bound keeps from
+// taking more, onto engines outside the cut.
+func (o *outcome) fullPairs(s int, engines []int) (full []int) {
+	for _, p := range o.parts {
+		if p.source != s || math.IsInf(p.width, 1) || slices.Contains(engines, int(o.g.Col[p.pair])) {
+			continue
+		}
+		if o.q.u[p.variable]-o.pt.v[p.variable] < o.pt.w[p.variable] {
+			full = append(full, p.pair)
+		}
+	}
+	return full
+}
