@@ -13,9 +13,6 @@ type goal struct {
 	// shed[s] is the cost of each req/s that source s sheds, over its cheapest
 	// pair; 0: it may shed none.
 	shed []float64
-	// fairness is the curvature of the cost of shedding: a fraction f of
-	// demand d costs shed d (f + fairness f²/2).
-	fairness float64
 	// missed[i] is the cost of each req/s by which group i misses its minimum;
 	// nil: none may.
 	missed []float64
@@ -240,8 +237,7 @@ func (b *program) addShed() {
 	for s, served := range b.g.Served {
 		b.shed[s] = -1
 		if served > 0 && b.goal.shed[s] > 0 {
-			c := b.goal.shed[s] * served / b.worth
-			b.shed[s] = b.q.addVariable(c, c*b.goal.fairness, math.Inf(1))
+			b.shed[s] = b.q.addVariable(b.goal.shed[s]*served/b.worth, 0, math.Inf(1))
 			b.q.addEntry(int32(s), 1)
 		}
 	}

@@ -40,14 +40,9 @@
 //	accepted     1e-7   gap to the bound that all pairs and conjugates give,
 //	                    relative, at which an answer that stalled is returned
 //
-// # Demand above capacity
+// # Infeasible programs
 //
-// What cannot be served is found by priority, highest first (shed.go):
-//
-//	minimize sum_s w_s d_s (f_s + 0.1 f_s²/2)   f_s the fraction shed
-//
-// The sources' work that a network can serve is a polymatroid; over one, this
-// serves as much work as possible and, among all ways to do so, is the one of
-// equal fractions where reachable (Fujishige, Lexicographically optimal base
-// of a polymatroid, Math. Oper. Res. 5, 1980).
+// Where demand is shed although its price is above any other, the same method
+// serves as much work as possible at no other cost; the sources, engines, caps
+// and groups whose prices are then high are the binding set (infeasible.go).
 package interior

@@ -29,7 +29,7 @@ func unreachable(p *model.Problem) error {
 			}
 			reach += upper
 		}
-		if short := src.DemandRPS - reach; short > shortRounding*src.DemandRPS && (reach == 0 || !p.Shed) {
+		if short := src.DemandRPS - reach; short > shortRounding*src.DemandRPS {
 			e.Sources = append(e.Sources, s)
 			e.DemandWork += src.DemandRPS * src.Work
 			e.ReachWork += reach * src.Work
@@ -61,7 +61,7 @@ func explain(ctx context.Context, p *model.Problem) error {
 		missed[i] = 2 * p.Sources[group.Source].Work
 	}
 	g := rows.New(elastic, served)
-	c := newGenerator(g.Free(), goal{shed: weight, missed: missed, fairness: fairness, price: slices.Max(weight)}, make([]float64, len(g.Rows)))
+	c := newGenerator(g.Free(), goal{shed: weight, missed: missed, price: slices.Max(weight)}, make([]float64, len(g.Rows)))
 	o, err := c.run(ctx)
 	if err != nil && (o == nil || !errors.Is(err, errStalled)) {
 		return err
@@ -114,7 +114,7 @@ func (o *outcome) infeasible(p *model.Problem, bound []int) error {
 		e.ShortWork += short * p.Sources[group.Source].Work
 		return short > shortRounding*group.MinRPS
 	}
-	cut := o.cut(model.ShedCut{})
+	cut := o.cut()
 	e.Sources, e.Engines, e.Caps = cut.Sources, cut.Engines, cut.Caps
 	for i := range o.g.Groups {
 		binds := minimum(i) || slices.Contains(cut.Groups, i) || row[o.g.GroupRow+i] < -inCut*o.g.Contents[rows.Work][o.g.Groups[i].Source]
@@ -136,6 +136,41 @@ func (o *outcome) infeasible(p *model.Problem, bound []int) error {
 	e.Pairs = slices.Compact(e.Pairs)
 	e.ReachWork = e.DemandWork - e.ShortWork
 	return e
+}
+
+// inCut is the price, as a part of the price of shedding, above which a source
+// or limit is on the saturated side. Any number below 1 gives a minimum cut.
+const inCut = 0.5
+
+// cut returns the saturated side: sources that cannot be served in full, and
+// the limits that keep them from it.
+func (o *outcome) cut() (in model.ShedCut) {
+	source, row := o.sourcePrices(o.pt), o.prices(o.pt)
+	for s := range source {
+		if source[s] > inCut*o.g.Contents[rows.Work][s] {
+			in.Sources = append(in.Sources, s)
+		}
+	}
+	for e, entries := range o.g.Entries {
+		for _, entry := range entries {
+			// A token of a split row is at most some work; any price of it counts.
+			if int(entry.Row) < o.g.CapRow && row[entry.Row] > inCut {
+				in.Engines = append(in.Engines, e)
+				break
+			}
+		}
+	}
+	for i := range o.g.Caps {
+		if row[o.g.CapRow+i] > inCut {
+			in.Caps = append(in.Caps, i)
+		}
+	}
+	for i, group := range o.g.Groups {
+		if row[o.g.GroupRow+i] > inCut*o.g.Contents[rows.Work][group.Source] {
+			in.Groups = append(in.Groups, i)
+		}
+	}
+	return in
 }
 
 // fullPairs returns the pairs of a source that their upper bound keeps from

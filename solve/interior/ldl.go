@@ -141,9 +141,9 @@ func (m *normal) assemble(start []int, entries, theta []float64) {
 	}
 }
 
-// factor computes L and D. A pivot that is not above tiny times the diagonal
-// it came from is rounding of a dependent row; it is made infinite, so that
-// the row's multiplier stays as it is.
+// factor computes L and D. A pivot at or below tiny times the diagonal it came
+// from is rounding of a dependent row; it is set to that, which the solver's
+// refinement makes good.
 func (m *normal) factor(tiny float64) {
 	for k := range m.n {
 		top := m.reach(k)
@@ -164,7 +164,10 @@ func (m *normal) factor(tiny float64) {
 			m.filled[i]++
 		}
 		if !(d > floor) {
-			d = 1e128
+			d = floor
+			if !(d > 0) {
+				d = 1e128
+			}
 		}
 		m.d[k] = d
 	}

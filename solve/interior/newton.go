@@ -106,7 +106,9 @@ func (s *solver) direction(mu, correction float64) {
 	for j := range pt.v {
 		s.dv[j] = s.theta[j] * (s.g[j] + q.dot(j, s.dl))
 	}
-	s.refine()
+	for range 3 {
+		s.refine()
+	}
 	for j, v := range pt.v {
 		dv := s.dv[j]
 		s.dz[j] -= pt.z[j] / v * dv

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/irb-project/irb/solve/model"
+	"github.com/irb-project/irb/solve/rows"
 )
 
 // vanishing is the ratio of a flow to its multiplier, both scaled, below which
@@ -72,43 +73,46 @@ func (b *program) flows(pt *point, part float64) []model.Flow {
 }
 
 // balance makes the flows of each source sum to what it serves: what rounding
-// left is spread over those that are at no bound, by size.
+// left is spread over them by their room to the bound in that direction.
 func (b *program) balance(flows []model.Flow, of []int) {
 	for first, end := 0, 0; first < len(flows); first = end {
 		s := of[first]
-		sum, free := 0.0, 0.0
+		left := b.g.Served[s]
 		for ; end < len(flows) && of[end] == s; end++ {
-			sum += flows[end].RPS
-			if b.between(flows[end], s) {
-				free += flows[end].RPS
-			}
+			left -= flows[end].RPS
 		}
-		left := b.g.Served[s] - sum
+		total := 0.0
 		for i := first; i < end; i++ {
-			if b.between(flows[i], s) {
-				_, hi := b.g.Bounds(flows[i].Pair, s)
-				flows[i].RPS = min(hi, flows[i].RPS*(1+left/free))
-			}
+			total += b.room(flows[i], s, left)
+		}
+		if total < math.Abs(left) {
+			left = math.Copysign(total, left)
+		}
+		for i := first; i < end && total > 0; i++ {
+			flows[i].RPS += left * b.room(flows[i], s, left) / total
 		}
 	}
 }
 
-// between says whether a flow is strictly between its bounds.
-func (b *program) between(f model.Flow, s int) bool {
+// room returns how far a flow is from its bound in the direction of change.
+func (b *program) room(f model.Flow, s int, change float64) float64 {
 	lo, hi := b.g.Bounds(f.Pair, s)
-	if hi >= b.g.Served[s] {
-		hi = math.Inf(1)
+	if change > 0 {
+		return max(0, hi-f.RPS)
 	}
-	return f.RPS > lo && f.RPS < hi
+	return max(0, f.RPS-lo)
 }
 
-// shedShare returns the largest fraction of its demand that a source sheds. A
-// variable below its multiplier is on its way to 0.
-func (b *program) shedShare(pt *point) (worst float64) {
-	for _, v := range b.shed {
-		if v >= 0 && pt.v[v] > pt.z[v] {
-			worst = max(worst, pt.v[v])
+// shortShare returns the part of all work that is shed. A variable below its
+// multiplier is on its way to 0.
+func (b *program) shortShare(pt *point) float64 {
+	short, total := 0.0, 0.0
+	for s, served := range b.g.Served {
+		work := served * b.g.Contents[rows.Work][s]
+		total += work
+		if v := b.shed[s]; v >= 0 && pt.v[v] > pt.z[v] {
+			short += pt.v[v] * work
 		}
 	}
-	return worst
+	return short / total
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/irb-project/irb/solve/model"
 	"github.com/irb-project/irb/solve/rows"
@@ -15,13 +16,11 @@ const (
 	// acceptedGap is the certified gap at which an answer counts although the
 	// steps stalled.
 	acceptedGap = 1e-7
-	// servedShare is the part of its demand that a source may lack in an
-	// answer that serves it: rounding.
-	servedShare = 1e-8
 )
 
-// Solve returns a certified optimum of p. Demand that cannot be served is a
-// *model.Infeasible, or is shed if p says so.
+// Solve returns a certified optimum of p, all of whose demand is routed. The
+// error is a *model.Infeasible where that cannot be; what to shed then is
+// decided elsewhere.
 func Solve(ctx context.Context, p *model.Problem) (*model.Solution, error) {
 	served := make([]float64, len(p.Sources))
 	total := 0.0
@@ -40,22 +39,10 @@ func Solve(ctx context.Context, p *model.Problem) (*model.Solution, error) {
 	if !errors.Is(err, errShort) && !errors.Is(err, errStalled) {
 		return sol, err
 	}
-	if !p.Shed {
-		if err := explain(ctx, p); err != nil {
-			return nil, err
-		}
-		return solveServed(ctx, rows.New(p, served), raised)
-	}
-	served, cuts, err := Shed(ctx, p)
-	if err != nil {
+	if err := explain(ctx, p); err != nil {
 		return nil, err
 	}
-	sol, err = solveServed(ctx, rows.New(p, served), raised)
-	if err != nil {
-		return nil, err
-	}
-	sol.ShedCuts = cuts
-	return sol, nil
+	return solveServed(ctx, rows.New(p, served), raised)
 }
 
 // errShort says that not all demand could be routed.
@@ -76,7 +63,7 @@ func solveServed(ctx context.Context, g *rows.Program, factor float64) (*model.S
 	if o == nil {
 		return nil, err
 	}
-	if o.shedShare(o.pt) > servedShare {
+	if o.shortShare(o.pt) > shortRounding {
 		return nil, errShort
 	}
 	return finish(ctx, c, o)
@@ -149,8 +136,8 @@ func finish(ctx context.Context, c *generator, o *outcome) (*model.Solution, err
 	return best.Solution, nil
 }
 
-// answer is a solution with its certified gap and its worst violation of a
-// row's maximum, both relative.
+// answer is a solution with its certified gap and its worst residual, both
+// relative.
 type answer struct {
 	*model.Solution
 	gap, over float64
@@ -159,11 +146,29 @@ type answer struct {
 func readAnswer(c *generator, o *outcome, part float64) answer {
 	flows, y := o.flows(o.pt, part), o.prices(o.pt)
 	bound, _ := c.g.Bound(y)
-	a := answer{c.g.Solution(method, c.steps, flows, y), math.Abs(rows.Gap(c.g.Objective(flows), bound)), 0}
+	a := answer{c.g.Solution(method, c.steps, flows, y), math.Abs(rows.Gap(c.g.Objective(flows), bound)), missed(c.g, flows)}
 	for j, t := range c.g.Activity(flows) {
 		a.over = max(a.over, (t-c.g.Rows[j].Max)/o.unit[j], (c.g.Rows[j].Min-t)/o.unit[j])
 	}
 	return a
+}
+
+// missed returns the largest part of what a source serves that its flows miss.
+func missed(g *rows.Program, flows []model.Flow) (worst float64) {
+	left := slices.Clone(g.Served)
+	s := 0
+	for _, f := range flows {
+		for f.Pair >= g.Row[s+1] {
+			s++
+		}
+		left[s] -= f.RPS
+	}
+	for s, served := range g.Served {
+		if served > 0 {
+			worst = max(worst, math.Abs(left[s])/served)
+		}
+	}
+	return worst
 }
 
 // better says whether a is the better answer: the gap counts from where it

@@ -127,6 +127,9 @@ func (g *Program) fill(s int, prices []float64, buffer *[]step) (value, price fl
 	for i, c := range prices {
 		k := g.Row[s] + i
 		lo, hi := g.Bounds(k, s)
+		if g.Upper == nil || g.Upper[k] > hi {
+			hi = math.Inf(1) // room for one more than is served: its price
+		}
 		stay, penalty := g.StayTerm(k)
 		value += c*lo + penalty*max(0, stay-lo)
 		left -= lo

@@ -29,6 +29,7 @@ type Shape struct {
 	Groups           bool // also such as cut across each other
 	Caps             bool // likewise
 	Priorities       int  // levels, 0: one
+	Tables           bool // no processor sharing
 	Odd              bool // identical engines, flat delays, rounded costs, rare pairs
 }
 
@@ -72,6 +73,9 @@ func (s Shape) addEngines(p *model.Problem, rng *rand.Rand) (base [][2]float64) 
 		kind := rng.IntN(4)
 		if s.Odd {
 			rps, kind = scale*float64(1+rng.IntN(2)), rng.IntN(2)*2
+		}
+		if s.Tables && kind == 1 {
+			kind = 2
 		}
 		ttft, tbot := curves(kind, rng)
 		n := Engine(fmt.Sprintf("e%03d", e), rps, 0.9, s.Split, ttft, tbot)
