@@ -42,6 +42,21 @@ func (p *parser) checkMeaning() {
 	}
 	p.checkPair("engine.client_cert_file", c.Engine.ClientCertFile, "engine.client_key_file", c.Engine.ClientKeyFile)
 	p.checkListeners()
+	p.checkBelief()
+}
+
+// checkBelief: a header that any client can set must not choose a class, so
+// trusted headers need somebody to be trusted.
+func (p *parser) checkBelief() {
+	if len(p.config.TrustedHeaders) == 0 {
+		return
+	}
+	for _, l := range p.config.Listeners {
+		if len(l.TrustedProxies) > 0 || l.ClientCAFile != "" {
+			return
+		}
+	}
+	p.fail(p.line("trusted_headers"), "trusted_headers needs a listener with trusted_proxies or client_ca_file: they are believed of nobody else")
 }
 
 func (p *parser) checkListeners() {

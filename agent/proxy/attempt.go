@@ -36,6 +36,9 @@ type failure struct {
 // attempts tries endpoints until one answers, or nothing more may be tried.
 func (x *exchange) attempts() *answer {
 	x.startCandidates()
+	if !x.pin() {
+		return x.stateGone()
+	}
 	at, ok := x.candidates.next(x.proxy.now())
 	if !ok {
 		return x.nobody()
@@ -280,6 +283,15 @@ func (x *exchange) nobody() *answer {
 	return &answer{
 		status: http.StatusServiceUnavailable, kind: "server_error", code: "no_engine", dropped: droppedNoEndpoints,
 		message:    fmt.Sprintf("no engine of class %q can serve this request", x.class.Spec.Name),
+		retryAfter: time.Second,
+	}
+}
+
+// stateGone is the answer when what a request depends on is out of reach.
+func (x *exchange) stateGone() *answer {
+	return &answer{
+		status: http.StatusServiceUnavailable, kind: "server_error", code: "stateful_engine_unavailable", dropped: droppedNoEndpoints,
+		param: "previous_response_id", message: "the engine that holds the previous response is not in service",
 		retryAfter: time.Second,
 	}
 }

@@ -25,7 +25,10 @@ type candidates struct {
 	inner pick.EndpointWalk
 	left  int // endpoints that the engine of step may still give
 
+	pinned attempt // the only one there is, if its endpoint is not nil
+
 	passed bool // some endpoint was passed over as down
+	spent  bool // nothing is left, for good
 	again  bool // second round: those that were passed over
 }
 
@@ -37,7 +40,12 @@ func (x *exchange) startCandidates() {
 
 // next returns the next endpoint; ok is false when none is left.
 func (c *candidates) next(now time.Time) (at attempt, ok bool) {
-	for {
+	if e := c.pinned.endpoint; e != nil {
+		at, c.pinned = c.pinned, attempt{}
+		c.spent = true
+		return at, true
+	}
+	for !c.spent {
 		if c.left > 0 {
 			if i, more := c.inner.Next(); more {
 				e := c.plan.pools[c.step.Engine].endpoints[i]
@@ -66,4 +74,5 @@ func (c *candidates) next(now time.Time) (at attempt, ok bool) {
 		}
 		c.inner = c.plan.pools[step.Engine].walk.Walk(c.request.Key)
 	}
+	return attempt{}, false
 }

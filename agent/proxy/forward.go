@@ -43,6 +43,7 @@ func (x *exchange) forward(t *try, resp *http.Response) *failure {
 	if err != nil && err != io.EOF {
 		return s.failedBefore(err)
 	}
+	x.remember(t.at, s.buffer[:n])
 	s.writeHeader()
 	if !s.pass(s.buffer[:n]) {
 		return nil
@@ -95,8 +96,7 @@ func (s *answerStream) limit(now time.Time) {
 
 // head reads the beginning of the answer, up to which a failure can still be
 // mended by another attempt: all of a short answer of known length; of events
-// those before the first content, but no comment, with which the engine keeps
-// the client waiting; else whatever comes first.
+// those that only open an answer; else whatever comes first.
 func (s *answerStream) head() (n int, err error) {
 	whole := s.response.ContentLength >= 0 && s.response.ContentLength <= copyBuffer
 	for n < copyBuffer && err == nil {
@@ -106,7 +106,7 @@ func (s *answerStream) head() (n int, err error) {
 		switch {
 		case whole:
 		case s.events:
-			if s.x.sse.Content > 0 || s.x.sse.Comment || s.x.sse.Done {
+			if !s.x.sse.openersOnly() {
 				return n, err
 			}
 		case n > 0:

@@ -52,6 +52,9 @@ func modelFromTarget(r *http.Request) string {
 // scannable says whether a body of this type may name its model. Clients often
 // send JSON without saying so.
 func scannable(contentType string) bool {
+	if contentType == "application/json" { // nearly always
+		return true
+	}
 	t, _, err := mime.ParseMediaType(contentType)
 	return err != nil || t == "application/json" || strings.HasSuffix(t, "+json") || t == "multipart/form-data" ||
 		strings.HasPrefix(t, "text/")
@@ -127,7 +130,10 @@ func (x *exchange) scanBody(contentType string) *answer {
 	if plain != x.body {
 		defer plain.drop()
 	}
-	mediaType, params, _ := mime.ParseMediaType(contentType)
+	mediaType, params := contentType, map[string]string(nil)
+	if contentType != "application/json" {
+		mediaType, params, _ = mime.ParseMediaType(contentType)
+	}
 	var err error
 	if mediaType == "multipart/form-data" {
 		x.facts, err = body.ScanForm(plain.data, params["boundary"])

@@ -59,12 +59,13 @@ type Proxy struct {
 	http2      bool
 	engineIdle time.Duration
 
-	bodies   bodyPool
-	memory   bodyMemory
-	buffers  sync.Pool
-	draining atomic.Bool
-	upgrades upgrades
-	unrouted *metrics.Route // requests that never got to a class
+	bodies    bodyPool
+	memory    bodyMemory
+	buffers   sync.Pool
+	draining  atomic.Bool
+	upgrades  upgrades
+	responses responseMemory
+	unrouted  *metrics.Route // requests that never got to a class
 
 	plan     atomic.Pointer[plan]
 	newNames chan struct{} // a table came whose names are not resolved
@@ -107,6 +108,7 @@ func New(o Options) (*Proxy, error) {
 	p.bodies.memory = &p.memory
 	p.buffers.New = func() any { return new([copyBuffer]byte) }
 	p.unrouted = o.Metrics.Route(metrics.None, metrics.None)
+	p.responses.init()
 	p.SetConfig(o.Config)
 	return p, nil
 }

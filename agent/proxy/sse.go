@@ -11,8 +11,7 @@ type sseScanner struct {
 	midFrame bool   // the last event is not ended by an empty line
 
 	Content   int  // data lines with content, about one token each
-	Done      bool // data: [DONE] was seen
-	Comment   bool // a keep-alive comment was seen
+	Other     bool // something else was seen that clients may wait for
 	OutTokens int  // from the last usage seen; 0 unknown
 	InTokens  int
 }
@@ -63,7 +62,6 @@ func (s *sseScanner) carry(p []byte) {
 
 var (
 	dataField = []byte("data:")
-	doneData  = []byte("[DONE]")
 	usageKey  = []byte(`"usage"`)
 )
 
@@ -74,21 +72,17 @@ func (s *sseScanner) line(line []byte) {
 		return
 	}
 	s.midFrame = true
-	if line[0] == ':' {
-		s.Comment = true
-		return
-	}
 	data, ok := bytes.CutPrefix(line, dataField)
 	if !ok {
+		s.Other = s.Other || line[0] == ':' // a comment, to keep the client waiting
 		return
 	}
 	data = bytes.TrimSpace(data)
-	if bytes.Equal(data, doneData) {
-		s.Done = true
-		return
-	}
-	if hasContent(data) {
+	switch {
+	case hasContent(data):
 		s.Content++
+	case !isOpener(data):
+		s.Other = true
 	}
 	if bytes.Contains(data, usageKey) {
 		s.usage(data)
@@ -141,6 +135,23 @@ func hasContent(data []byte) bool {
 	}
 	return false
 }
+
+// openers are found in the events that begin an answer and carry nothing yet:
+// the role of a chat message, a response object without output, a message.
+var openers = [][]byte{[]byte(`"role":`), []byte("response.created"), []byte("response.in_progress"), []byte("message_start")}
+
+func isOpener(data []byte) bool {
+	for _, o := range openers {
+		if bytes.Contains(data, o) {
+			return true
+		}
+	}
+	return false
+}
+
+// openersOnly says that nothing came but events that open an answer. They may
+// be held back until more comes: an engine that fails now has lost nothing.
+func (s *sseScanner) openersOnly() bool { return s.Content == 0 && !s.Other }
 
 // numberAfter returns the number that follows the first of the keys that is
 // there, 0 if none is.
