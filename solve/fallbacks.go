@@ -54,7 +54,7 @@ func (p *Plan) busiest() []int {
 func (p *Plan) lose(ctx context.Context, e int) (Contingency, error) {
 	reduced := p.Problem.Without(e)
 	c := Contingency{Lost: e, Gains: make(map[int]float64)}
-	solution, err := solveProblem(ctx, reduced.Problem)
+	solution, _, err := solveCertified(ctx, reduced.Problem)
 	if err != nil {
 		return c, err
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/irb-project/irb/solve/certify"
-	"github.com/irb-project/irb/solve/lp"
+	"github.com/irb-project/irb/solve/interior"
 	"github.com/irb-project/irb/solve/model"
 	"github.com/irb-project/irb/solve/network"
 	"github.com/irb-project/irb/solve/reason"
@@ -61,14 +61,9 @@ func Solve(ctx context.Context, fleet *model.Fleet, opts Options) (*Plan, error)
 func solveCompiled(ctx context.Context, compiled *model.Compiled, progress func(string)) (*Plan, error) {
 	start := time.Now()
 	progress(fmt.Sprintf("solving %d sources x %d engines, %d pairs", len(compiled.Sources), len(compiled.Engines), compiled.Pairs()))
-	solution, err := solveProblem(ctx, compiled.Problem)
+	solution, report, err := solveCertified(ctx, compiled.Problem)
 	if err != nil {
 		return nil, wordInfeasible(compiled, err)
-	}
-	progress("certifying")
-	report, err := certify.Check(compiled.Problem, solution)
-	if err != nil {
-		return nil, err
 	}
 	plan := &Plan{
 		Compiled: compiled, Solution: solution, Report: report,
@@ -78,35 +73,51 @@ func solveCompiled(ctx context.Context, compiled *model.Compiled, progress func(
 	return plan, nil
 }
 
+// solveCertified takes the network simplex where the program is a network, and
+// the interior point method for the rest, or should the first one fail: what
+// counts is the certificate, not who found the answer.
+func solveCertified(ctx context.Context, p *model.Problem) (*model.Solution, certify.Report, error) {
+	var failed error
+	for _, method := range []func(context.Context, *model.Problem) (*model.Solution, error){simplex, interior.Solve} {
+		solution, err := solveProblem(ctx, p, method)
+		if err == nil {
+			var report certify.Report
+			if report, err = certify.Check(p, solution); err == nil {
+				return solution, report, nil
+			}
+		}
+		var infeasible *model.Infeasible
+		if errors.As(err, &infeasible) || ctx.Err() != nil {
+			return nil, certify.Report{}, err
+		}
+		failed = err
+	}
+	return nil, certify.Report{}, failed
+}
+
+func simplex(ctx context.Context, p *model.Problem) (*model.Solution, error) {
+	if err := network.Supports(p); err != nil {
+		return nil, err
+	}
+	return network.Solve(ctx, p, network.Options{})
+}
+
 // solveProblem decides what is served where not all demand can be, and then
 // finds the plan of least latency for what is served.
-func solveProblem(ctx context.Context, p *model.Problem) (*model.Solution, error) {
+func solveProblem(ctx context.Context, p *model.Problem, method func(context.Context, *model.Problem) (*model.Solution, error)) (*model.Solution, error) {
 	if !p.Shed {
-		return solveServed(ctx, p)
+		return method(ctx, p)
 	}
 	served, cuts, err := shed.Serve(p)
 	if err != nil {
 		return nil, err
 	}
 	serving := p.Serving(served)
-	solution, err := solveServed(ctx, serving.Problem)
+	solution, err := method(ctx, serving.Problem)
 	if err != nil {
 		return nil, err
 	}
 	solution = serving.Widen(p, solution)
 	solution.ServedRPS, solution.ShedCuts = served, cuts
 	return solution, nil
-}
-
-// solveServed takes the network simplex where the program is a network, and
-// column generation with CLP for the rest.
-func solveServed(ctx context.Context, p *model.Problem) (*model.Solution, error) {
-	unsupported := network.Supports(p)
-	if unsupported == nil {
-		return network.Solve(ctx, p, network.Options{})
-	}
-	if !lp.Available {
-		return nil, fmt.Errorf("%w; this irbctl was built without CLP (cgo), which such a program needs", unsupported)
-	}
-	return lp.Solve(ctx, p, lp.Options{})
 }

@@ -165,7 +165,7 @@ func (c *cut) uncovered(s int) float64 {
 			inGroup[e] = true
 		}
 		if needed {
-			total.add(c.p.Groups[g].MaxRPS)
+			total.add(max(0, c.p.Groups[g].MaxRPS-c.forcedInside(s, g)))
 		}
 	}
 	for k := c.p.Row[s]; k < c.p.Row[s+1]; k++ {
@@ -176,6 +176,21 @@ func (c *cut) uncovered(s int) float64 {
 			return c.p.Sources[s].DemandRPS
 		}
 		total.add(min(c.p.Upper[k], c.p.Sources[s].DemandRPS))
+	}
+	return total.value()
+}
+
+// forcedInside returns the req/s of a group's maximum that lower bounds spend
+// on covered engines.
+func (c *cut) forcedInside(s, g int) float64 {
+	if c.p.Lower == nil {
+		return 0
+	}
+	var total sum
+	for k := c.p.Row[s]; k < c.p.Row[s+1]; k++ {
+		if e := c.p.Col[k]; c.covered[e] && slices.Contains(c.p.Groups[g].Engines, e) {
+			total.add(c.p.Lower[k])
+		}
 	}
 	return total.value()
 }
