@@ -34,6 +34,9 @@ func Summary(w io.Writer, s *snapshot.Snapshot, elapsed time.Duration) {
 		fmt.Fprintf(w, "; %s of the traffic moves, cache cost %s ms x req/s", figure.Percent(f.MovedShare), figure.Number(f.ChurnCost, 4))
 	}
 	fmt.Fprintln(w)
+	if f.Coverage != "" {
+		fmt.Fprintln(w, f.Coverage)
+	}
 }
 
 func hasPrevious(s *snapshot.Snapshot) bool {

@@ -74,6 +74,9 @@ func Text(w io.Writer, s *snapshot.Snapshot) {
 	}
 	fmt.Fprintf(w, "mean latency %s ms over %s req/s; certified within %s of the optimum\n",
 		figure.Ms(s.Solver.LatencyMs), figure.Rate(s.Solver.ServedRPS), fmt.Sprintf("%.1e", max(0, s.Solver.Gap)))
+	if s.Solver.Coverage != "" {
+		fmt.Fprintln(w, s.Solver.Coverage)
+	}
 	for _, note := range s.Solver.Notes {
 		fmt.Fprintf(w, "note: %s\n", note)
 	}

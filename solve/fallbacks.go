@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/irb-project/irb/agent/snapshot"
+	"github.com/irb-project/irb/solve/figure"
 )
 
 // fallbackDomains is in how many failure domains each source has fallbacks,
@@ -18,6 +19,17 @@ type Contingency struct {
 	Lost     int             // engine node
 	Gains    map[int]float64 // by pair of the whole problem, req/s beyond plan
 	ShortRPS float64         // what could not be served any more
+}
+
+// contingencyPairs bounds, over all contingencies of one solve, the pairs that
+// are solved again: some seconds of work.
+const contingencyPairs = 10_000_000
+
+// DefaultContingencies is how many engines Contingencies loses unless told
+// otherwise: all that are in use, on large fleets as many as a few seconds
+// allow.
+func (p *Plan) DefaultContingencies() int {
+	return min(len(p.busiest()), contingencyPairs/max(1, p.Pairs()))
 }
 
 // Contingencies re-solves the program with each used engine lost in turn, the
@@ -33,6 +45,24 @@ func (p *Plan) Contingencies(ctx context.Context, n int) ([]Contingency, error) 
 		contingencies = append(contingencies, c)
 	}
 	return contingencies, nil
+}
+
+// coverage says which contingencies the fallbacks come from, and whether all
+// demand could be served in each.
+func (p *Plan) coverage(contingencies []Contingency) string {
+	if len(contingencies) == 0 {
+		return "fallbacks are the next engines by marginal cost; no loss of an engine was solved for"
+	}
+	used := len(p.busiest())
+	text := fmt.Sprintf("fallbacks come from solving again without each of the %d engines in use", used)
+	if len(contingencies) < used {
+		text = fmt.Sprintf("fallbacks come from solving again without each of the %d busiest of %d engines in use; the others' are the next by marginal cost", len(contingencies), used)
+	}
+	worst := slices.MaxFunc(contingencies, func(a, b Contingency) int { return cmp.Compare(a.ShortRPS, b.ShortRPS) })
+	if worst.ShortRPS > 1e-6 {
+		return fmt.Sprintf("%s; without %s, %s req/s could not be served", text, p.Engines[worst.Lost].Name, figure.Rate(worst.ShortRPS))
+	}
+	return text + "; all demand could be served in each"
 }
 
 // busiest returns the engines in use, most work first.
@@ -92,48 +122,14 @@ func (p *Plan) fallbacks(contingencies []Contingency) [][]snapshot.Fallback {
 			}
 		}
 	}
-	headroom := p.headroomAfter(contingencies)
 	out := make([][]snapshot.Fallback, len(p.Sources))
 	for s := range p.Sources {
-		out[s] = p.sourceFallbacks(s, gains, cause, headroom)
+		out[s] = p.sourceFallbacks(s, gains, cause)
 	}
 	return out
 }
 
-// headroomAfter returns, per engine, the work/s left free in every contingency.
-func (p *Plan) headroomAfter(contingencies []Contingency) []float64 {
-	headroom := make([]float64, len(p.Engines))
-	for e, node := range p.Engines {
-		headroom[e] = max(0, node.Limit-p.Reader.Load(e).Work)
-	}
-	free := slices.Clone(headroom)
-	for _, c := range contingencies {
-		taken := make([]float64, len(p.Engines))
-		s := 0
-		for _, k := range slices.Sorted(mapKeys(c.Gains)) {
-			for k >= p.Row[s+1] {
-				s++
-			}
-			taken[p.Col[k]] += c.Gains[k] * p.Sources[s].Work
-		}
-		for e := range free {
-			free[e] = min(free[e], max(0, headroom[e]-taken[e]))
-		}
-	}
-	return free
-}
-
-func mapKeys[V any](m map[int]V) func(func(int) bool) {
-	return func(yield func(int) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
-}
-
-func (p *Plan) sourceFallbacks(s int, gains map[int]float64, cause map[int]int, headroom []float64) []snapshot.Fallback {
+func (p *Plan) sourceFallbacks(s int, gains map[int]float64, cause map[int]int) []snapshot.Fallback {
 	used := make(map[int]bool)
 	for _, f := range p.Reader.Flows(s) {
 		used[f.Pair] = true
@@ -162,7 +158,8 @@ func (p *Plan) sourceFallbacks(s int, gains map[int]float64, cause map[int]int, 
 			if chosen[k] || (pass == 0 && domains[p.Engines[e].Domain]) || (pass == 1 && len(out) >= fallbackDomains) {
 				continue
 			}
-			choose(k, headroom[e]*share/p.Sources[s].Work, "next by marginal cost; its part of the free capacity")
+			free := max(0, p.Engines[e].Limit-p.Reader.Load(int(e)).Work)
+			choose(k, free*share/p.Sources[s].Work, "next by marginal cost; its part of the free capacity")
 		}
 	}
 	return out

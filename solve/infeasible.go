@@ -3,6 +3,7 @@ package solve
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/irb-project/irb/solve/model"
@@ -51,27 +52,29 @@ func infeasibleText(c *model.Compiled, e *model.Infeasible) string {
 		fmt.Fprintf(&b, "; %s binds", c.Caps[i].Name)
 	}
 	fmt.Fprintf(&b, "; short by %.6g req/s", e.ShortRPS)
-	for _, line := range excludedLines(c, e.Sources) {
+	for _, line := range excludedLines(c, e) {
 		b.WriteString("; " + line)
 	}
 	return b.String()
 }
 
-// excludedLines says, for the first few engines outside the reach of a source,
-// what excludes them.
-func excludedLines(c *model.Compiled, sources []int) []string {
+// excludedLines says, for the first few engines beyond the binding set, what
+// keeps its sources from them.
+func excludedLines(c *model.Compiled, infeasible *model.Infeasible) []string {
 	const most = 4
 	var lines []string
-	for _, s := range sources {
-		for e := range c.Engines {
-			why := c.Excluded(c.SourceDemand[s], e)
-			if why == "" {
-				continue
+	for e := range c.Engines {
+		if slices.Contains(infeasible.Engines, e) {
+			continue
+		}
+		for _, s := range infeasible.Sources {
+			if why := c.Excluded(c.SourceDemand[s], e); why != "" {
+				lines = append(lines, fmt.Sprintf("engine %q is out of reach of %s: %s", c.Engines[e].Name, sourceName(c, s), why))
+				break
 			}
-			lines = append(lines, fmt.Sprintf("engine %q is out of reach of %s: %s", c.Engines[e].Name, sourceName(c, s), why))
-			if len(lines) == most {
-				return lines
-			}
+		}
+		if len(lines) == most {
+			break
 		}
 	}
 	return lines

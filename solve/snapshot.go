@@ -56,6 +56,7 @@ func (p *Plan) Snapshot(h Head, fallbacks []Contingency) (*snapshot.Snapshot, er
 		return nil, err
 	}
 	s.Solver = p.solverFacts()
+	s.Solver.Coverage = p.coverage(fallbacks)
 	s.Solver.MovedShare = movedShare(s, h.Previous)
 	return s, nil
 }

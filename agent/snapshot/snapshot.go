@@ -60,7 +60,8 @@ type Solver struct {
 	ChurnCost  float64  `toml:"churn_cost_ms_rps"`
 	OfferedRPS float64  `toml:"offered_rps"`
 	ServedRPS  float64  `toml:"served_rps"`
-	MovedShare float64  `toml:"moved_share"` // share of traffic that left its previous engine
+	MovedShare float64  `toml:"moved_share"`                 // share of traffic that left its previous engine
+	Coverage   string   `toml:"fallback_coverage,omitempty"` // which losses of engines the fallbacks were solved for
 	Notes      []string `toml:"notes,omitempty"`
 }
 

@@ -64,7 +64,7 @@ Exit codes: 0 written, 1 failure, 2 usage or bad input, 3 infeasible.`,
 	flags.StringArrayVar(&f.previousKeys, "previous-pub", nil, "public key, or a file with one, that may have signed --previous, beside the signing key's own (repeatable)")
 	flags.StringVar(&f.work, "work", "", "work model: auto, single or split (default: the policy's)")
 	flags.IntVar(&f.splitPairsMax, "split-pairs-max", 2_000_000, "eligible pairs above which work = auto solves single work")
-	flags.IntVar(&f.contingencies, "contingencies", 64, "engines lost in turn to find fallbacks, the busiest first; 0: fallbacks by marginal cost only")
+	flags.IntVar(&f.contingencies, "contingencies", -1, "engines lost in turn to find fallbacks, the busiest first; 0: fallbacks by marginal cost only; -1: all, on large fleets as many as some seconds allow")
 	flags.DurationVar(&f.expiresIn, "expires-in", 24*time.Hour, "how long agents may take the file into service")
 	flags.StringVar(&f.author, "author", "", "who made it, free text")
 	flags.StringVar(&f.reason, "reason", "", "why, free text")
@@ -88,8 +88,8 @@ func (f solveFlags) check() error {
 		return usageError("-o - and --json would both write to standard output")
 	case f.expiresIn <= 0:
 		return usageError("--expires-in is %v, want a duration above 0", f.expiresIn)
-	case f.contingencies < 0:
-		return usageError("--contingencies is %d, want >= 0", f.contingencies)
+	case f.contingencies < -1:
+		return usageError("--contingencies is %d, want >= -1", f.contingencies)
 	case f.work != "" && f.work != string(model.WorkAuto) && f.work != string(model.WorkSingle) && f.work != string(model.WorkSplit):
 		return usageError("--work is %q, want auto, single or split", f.work)
 	}
@@ -131,6 +131,9 @@ func (a *app) solve(ctx context.Context, f solveFlags) error {
 		return solveError(err)
 	}
 	progress.stage("finding fallbacks")
+	if f.contingencies < 0 {
+		f.contingencies = plan.DefaultContingencies()
+	}
 	contingencies, err := plan.Contingencies(ctx, f.contingencies)
 	if err != nil {
 		return err
