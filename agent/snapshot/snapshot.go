@@ -31,6 +31,11 @@ type Snapshot struct {
 	Author   string    `toml:"author,omitempty"` // free text
 	Reason   string    `toml:"reason,omitempty"` // free text
 
+	// Part is the cluster that this file is for, where a plan was split into one
+	// file per cluster; "" for a whole plan. A part has the engines that its
+	// sources name, and no proof.
+	Part string `toml:"part,omitempty"`
+
 	Inputs  []Input  `toml:"input"`
 	Solver  Solver   `toml:"solver"`
 	Policy  Policy   `toml:"policy"`

@@ -23,6 +23,7 @@ type solveFlags struct {
 	paths         input.Paths
 	key           keyFlags
 	output        string
+	split         string
 	previous      string
 	previousKeys  []string
 	work          string
@@ -60,6 +61,7 @@ Exit codes: 0 written, 1 failure, 2 usage or bad input, 3 infeasible.`,
 	flags.StringVarP(&f.output, "output", "o", "", "weight file to write; - for standard output (required)")
 	registerPaths(flags, &f.paths)
 	f.key.register(flags)
+	flags.StringVar(&f.split, "split", "", "folder: also write one weight file per cluster there, CLUSTER.toml")
 	flags.StringVar(&f.previous, "previous", "", "weight file in service: weights move only where it pays, and as few keys as possible")
 	flags.StringArrayVar(&f.previousKeys, "previous-pub", nil, "public key, or a file with one, that may have signed --previous, beside the signing key's own (repeatable)")
 	flags.StringVar(&f.work, "work", "", "work model: auto, single or split (default: the policy's)")
@@ -144,6 +146,13 @@ func (a *app) solve(ctx context.Context, f solveFlags) error {
 	}
 	a.warn(plan.Warnings)
 	progress.stop()
+	if f.split != "" {
+		for _, part := range solve.Split(file) {
+			if err := a.writeSnapshot(filepath.Join(f.split, part.Part+".toml"), part, keys); err != nil {
+				return err
+			}
+		}
+	}
 	if err := a.writeSnapshot(f.output, file, keys); err != nil {
 		return err
 	}

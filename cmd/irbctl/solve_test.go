@@ -82,6 +82,18 @@ func TestSolveWithPrevious(t *testing.T) {
 	r.expect(t, exitOK, "", "solve", twoRegions, "-o", next, "--key", filepath.Join(foreign, "irb.key"), "--previous", weights, "--previous-pub", pub)
 }
 
+func TestSolveSplit(t *testing.T) {
+	dir := newKeys(t)
+	weights, key, pub := filepath.Join(dir, "weights.toml"), filepath.Join(dir, "irb.key"), filepath.Join(dir, "irb.pub")
+	var r run
+	r.expect(t, exitOK, "", "solve", twoRegions, "-o", weights, "--key", key, "--split", dir)
+	part := filepath.Join(dir, "us-west.toml")
+	r.expect(t, exitOK, "1 source, 1 weight", "verify", part, "--pub", pub)
+	r.expect(t, exitOK, "us-west/default", "explain", part)
+	r.expect(t, exitVerify, "the proof is in the whole file", "verify", part, "--pub", pub, "--inputs", twoRegions)
+	r.expect(t, exitOK, "2 sources, 3 weights", "verify", weights, "--pub", pub, "--inputs", twoRegions)
+}
+
 // Whatever the fault, the exit code says its kind, the message says where, and
 // no file is left.
 func TestSolveFaultsLeaveNoFile(t *testing.T) {

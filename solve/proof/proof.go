@@ -30,6 +30,9 @@ type Result struct {
 // Previous is the snapshot that this one followed, nil if there was none. All
 // faults are joined in the error.
 func Check(fleet *model.Fleet, s, previous *snapshot.Snapshot) (Result, error) {
+	if s.Part != "" {
+		return Result{}, fmt.Errorf("this is the part of cluster %q of a split plan; the proof is in the whole file", s.Part)
+	}
 	errs := []error{digests(fleet, s, previous)}
 	compiled, err := model.Compile(fleet, model.CompileOptions{
 		Previous: PreviousWeights(previous), Work: model.WorkKind(s.Solver.Work),
