@@ -113,6 +113,11 @@ func (c *checker) cost(where string, k *Cost) {
 	if !(math.Abs(parts-k.Total) <= sumTolerance*scale) || math.IsInf(scale, 1) {
 		c.errorf("%s: cost_ms: the parts sum to %v, total is %v", where, parts, k.Total)
 	}
+	c.finite(where, "cost_ms.one_less", k.OneLess)
+	c.finite(where, "cost_ms.one_more", k.OneMore)
+	if k.OneLess != 0 && k.OneMore != 0 && k.OneLess > k.OneMore {
+		c.errorf("%s: cost_ms: one less saves %v, one more costs %v, want at least as much", where, k.OneLess, k.OneMore)
+	}
 }
 
 // layout demands ranges that cover the hash space and measure what the quotas

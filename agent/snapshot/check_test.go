@@ -142,6 +142,8 @@ func TestCheckRefuses(t *testing.T) {
 		{func(s *Snapshot) { source(s).Weights[0].RPS = 99 }, "rps of weights sum to 119, want 120"},
 		{func(s *Snapshot) { source(s).Weights[0].RTTMs = -1 }, "rtt_ms is -1"},
 		{func(s *Snapshot) { source(s).Weights[0].Cost.Limit = 62 }, "weight a-1: cost_ms: the parts sum to 3216, total is 3217"},
+		{func(s *Snapshot) { c := &source(s).Weights[0].Cost; c.OneLess, c.OneMore = 3, 2 }, "weight a-1: cost_ms: one less saves 3, one more costs 2, want at least as much"},
+		{func(s *Snapshot) { source(s).Weights[0].Cost.OneMore = inf }, "weight a-1: cost_ms.one_more is +Inf"},
 		{func(s *Snapshot) { source(s).Weights[0].Cost.Limit = inf }, "cost_ms: the parts sum to +Inf"},
 
 		{func(s *Snapshot) { source(s).LayoutTo = nil }, "layout has 2 starts and 0 engines"},

@@ -209,6 +209,13 @@ type Cost struct {
 	Share       float64 `toml:"share,omitempty"` // shares and caps
 	Cache       float64 `toml:"cache,omitempty"`
 	Total       float64 `toml:"total"`
+
+	// Where the price is an interval (a kink, a limit, a share, a cache that
+	// just stays): what one request less here would save and one more would
+	// cost, without the price of shares. OneLess is left out where a rule lets
+	// none go or none is there, OneMore where no more fits.
+	OneLess float64 `toml:"one_less,omitempty"`
+	OneMore float64 `toml:"one_more,omitempty"`
 }
 
 // Alternative is an eligible engine that was not chosen.

@@ -108,17 +108,18 @@ func (r *Reader) Utilization(e int) float64 {
 	return 0
 }
 
-// Cost returns the marginal cost of pair k in ms by component. Total is their
-// sum; for a used pair it equals the source's price within the certificate.
+// Cost returns the marginal cost of pair k in ms by component, each from
+// prices and profiles on its own. Total is their sum; for a used pair it equals
+// the source's price within the certificate.
 func (r *Reader) Cost(s, k int) snapshot.Cost {
 	source, e := r.c.Sources[s], int(r.c.Col[k])
-	cost := r.EngineCost(source, e)
-	demand := r.c.SourceDemand[s]
-	cost.Net = r.c.NetMs(demand, e)
+	cost, step := r.engineCost(source, e)
+	cost.Net = r.c.NetMs(r.c.SourceDemand[s], e)
 	cost.Base = r.c.BaseMs(source, e)
-	cost.Share = r.sharePrice(s, e)
-	cost.Cache, cost.Share = r.pairTerms(s, k, cost)
+	cost.Cache = r.cachePrice(s, k)
+	cost.Share = r.sharePrice(s, e) + r.boundPrice(s, k, cost.Cache)
 	cost.Total = sum(cost)
+	cost.OneLess, cost.OneMore = r.interval(s, k, cost, step)
 	return cost
 }
 
@@ -129,31 +130,44 @@ func sum(c snapshot.Cost) float64 {
 // EngineCost returns the parts of a request's marginal cost that its engine
 // makes: delay, externality, kink, limit.
 func (r *Reader) EngineCost(source model.Source, e int) snapshot.Cost {
+	cost, _ := r.engineCost(source, e)
+	return cost
+}
+
+// engineCost returns EngineCost and the step from what one request less would
+// save on the engine to what one more would cost: 0 but at a kink, +Inf where
+// no more fits.
+func (r *Reader) engineCost(source model.Source, e int) (cost snapshot.Cost, step float64) {
 	node, l := &r.c.Engines[e], r.load[e]
-	var cost snapshot.Cost
-	add := func(sink *profile.Sink, load, amount, price float64, limited bool) {
+	add := func(sink *profile.Sink, load, amount, price float64) {
+		if amount == 0 {
+			return
+		}
 		load = snapLoad(sink, load)
 		delay := sink.Delay(load)
 		left, right := sink.Marginal(load)
 		cost.Delay += amount * delay
 		cost.Externality += amount * (left - delay)
-		switch {
-		case limited:
+		step += amount * (right - left)
+		if math.IsInf(right, 1) {
 			cost.Limit += amount * max(0, price-left)
-		case right > left:
+		} else {
 			cost.Kink += amount * min(max(0, price-left), right-left)
 		}
 	}
 	switch {
 	case node.Limit <= 0:
 	case r.c.Work == model.WorkSplit:
-		add(node.Prefill, l.Prompt, source.PromptTokens, r.sol.PrefillPrice[e], false)
-		add(node.Output, l.Output, source.OutputTokens, r.sol.OutputPrice[e], false)
-		cost.Limit = source.Work * r.sol.EnginePrice[e]
+		add(node.Prefill, l.Prompt, source.PromptTokens, r.sol.PrefillPrice[e])
+		add(node.Output, l.Output, source.OutputTokens, r.sol.OutputPrice[e])
+		cost.Limit += source.Work * r.sol.EnginePrice[e]
+		if r.AtLimit(e) {
+			step = math.Inf(1)
+		}
 	default:
-		add(node.Delay, l.Work, source.Work, r.sol.EnginePrice[e], r.AtLimit(e))
+		add(node.Delay, l.Work, source.Work, r.sol.EnginePrice[e])
 	}
-	return cost
+	return cost, step
 }
 
 // snapLoad moves a load that is within rounding of a kink or the limit onto it.
@@ -184,31 +198,58 @@ func (r *Reader) sharePrice(s, e int) float64 {
 	return price
 }
 
-// pairTerms returns the cache term of a pair and its share price with the
-// price of its own bounds added. By complementary slackness the price of a
-// bound, and of a stay amount that the plan meets exactly, is the reduced cost
-// of the pair without it.
-func (r *Reader) pairTerms(s, k int, cost snapshot.Cost) (cache, share float64) {
-	share = cost.Share
-	x := r.rps(s, k)
-	tolerance := snap * r.c.Sources[s].DemandRPS
-	reduced := func() float64 { return r.sol.SourcePriceMs[s] - sum(cost) }
-	if r.c.Stay != nil && r.c.Stay[k] > 0 && r.c.StayPenaltyMs[k] > 0 {
-		switch penalty := r.c.StayPenaltyMs[k]; {
-		case x < r.c.Stay[k]-tolerance:
-			cache = -penalty
-		case x <= r.c.Stay[k]+tolerance:
-			cache = min(0, max(-penalty, reduced()))
-		}
-		cost.Cache = cache
+// cachePrice is the cache term of a pair in ms: -penalty below what it had, as
+// one more request there brings a conversation home, 0 above. Exactly at it the
+// term lies between, and complementary slackness says where: it is the reduced
+// cost of the pair without it.
+func (r *Reader) cachePrice(s, k int) float64 {
+	below, above := r.cacheSlopes(s, k)
+	if below == above {
+		return below
 	}
-	if r.c.Upper != nil && x >= r.c.Upper[k]-tolerance {
-		share += max(0, reduced())
-	} else if r.c.Lower != nil && r.c.Lower[k] > 0 && x <= r.c.Lower[k]+tolerance {
-		share += min(0, reduced())
-	}
-	return cache, share
+	return min(above, max(below, -r.reduced(s, k)))
 }
+
+// cacheSlopes returns the cache term for one request less and for one more.
+func (r *Reader) cacheSlopes(s, k int) (less, more float64) {
+	if r.c.Stay == nil || r.c.Stay[k] <= 0 {
+		return 0, 0
+	}
+	x, tolerance := r.rps(s, k), snap*r.c.Sources[s].DemandRPS
+	if x <= r.c.Stay[k]+tolerance {
+		less = -r.c.StayPenaltyMs[k]
+	}
+	if x < r.c.Stay[k]-tolerance {
+		more = -r.c.StayPenaltyMs[k]
+	}
+	return less, more
+}
+
+// boundPrice is the price in ms of a pair's own bounds: at its maximum > 0, at
+// its minimum < 0. By complementary slackness it is the reduced cost of the
+// pair by the prices of everything else.
+func (r *Reader) boundPrice(s, k int, cacheMs float64) float64 {
+	atLower, atUpper := r.atBounds(s, k)
+	switch reduced := r.reduced(s, k) + cacheMs; {
+	case atUpper && reduced < 0, atLower && reduced > 0:
+		return -reduced
+	}
+	return 0
+}
+
+// atBounds says whether a pair carries as little or as much as its own bounds
+// allow. A minimum of 0 is none.
+func (r *Reader) atBounds(s, k int) (lower, upper bool) {
+	if r.c.Upper == nil {
+		return false, false
+	}
+	x, tolerance := r.rps(s, k), snap*r.c.Sources[s].DemandRPS
+	return r.c.Lower[k] > 0 && x <= r.c.Lower[k]+tolerance, x >= r.c.Upper[k]-tolerance
+}
+
+// reduced is the reduced cost of pair k in ms by the prices of engine, groups
+// and caps, without its own bounds and cache.
+func (r *Reader) reduced(s, k int) float64 { return r.priced(s, k) - r.sol.SourcePriceMs[s] }
 
 func (r *Reader) rps(s, k int) float64 {
 	for _, f := range r.Flows(s) {

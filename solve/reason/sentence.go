@@ -21,26 +21,27 @@ func (t *teller) weight(o Option) (code, text string) {
 	name := t.name(o)
 	switch {
 	case len(t.used)+len(t.unused) == 1:
-		return CodeOnlyEligible, fmt.Sprintf("%s is the only engine that may serve %s; one more request costs %s ms (%s).",
-			name, t.source(), figure.Ms(o.Cost.Total), parts(o))
+		return CodeOnlyEligible, fmt.Sprintf("%s is the only engine that may serve %s; one more request costs %s ms (%s).%s",
+			name, t.source(), figure.Ms(o.Cost.Total), parts(o), t.edge(o))
 	case o.Cost.Share > tieMs:
-		return CodeMaxShare, fmt.Sprintf("%s would be cheaper for more of %s, but a share or cap stops it at %s req/s; without it each further request would save %s ms.%s",
-			name, t.source(), figure.Rate(o.RPS), figure.Ms(o.Cost.Share), t.next())
+		return CodeMaxShare, fmt.Sprintf("%s would be cheaper for more of %s, but a share or cap stops it at %s req/s; without it each further request would save %s ms.%s%s",
+			name, t.source(), figure.Rate(o.RPS), figure.Ms(o.Cost.Share), t.edge(o), t.next())
 	case o.Cost.Share < -tieMs:
-		return CodeMinShare, fmt.Sprintf("a rule keeps %s req/s of %s on %s, where each costs %s ms more than elsewhere.%s",
-			figure.Rate(o.RPS), t.source(), name, figure.Ms(-o.Cost.Share), t.next())
+		return CodeMinShare, fmt.Sprintf("a rule keeps %s req/s of %s on %s, where each costs %s ms more than elsewhere.%s%s",
+			figure.Rate(o.RPS), t.source(), name, figure.Ms(-o.Cost.Share), t.edge(o), t.next())
 	case o.Cost.Cache < -tieMs:
-		return CodeCache, fmt.Sprintf("%s holds the KV caches of %s; moving a request away would cost %s ms of recomputed prompt, more than it gains elsewhere.%s",
-			name, t.source(), figure.Ms(-o.Cost.Cache), t.next())
+		return CodeCache, fmt.Sprintf("%s holds the KV caches of %s; moving a request away would cost %s ms of recomputed prompt, more than it gains elsewhere.%s%s",
+			name, t.source(), figure.Ms(-o.Cost.Cache), t.edge(o), t.next())
 	}
 	if len(t.used) > 1 {
 		return t.split(o)
 	}
 	if tied := t.tied(o); tied != "" {
-		return CodeTie, fmt.Sprintf("%s and %s cost exactly the same for %s, %s ms; the plan keeps to one of them.", name, tied, t.source(), figure.Ms(o.Cost.Total))
+		return CodeTie, fmt.Sprintf("%s and %s cost exactly the same for %s, %s ms; the plan keeps to one of them.%s",
+			name, tied, t.source(), figure.Ms(o.Cost.Total), t.edge(o))
 	}
-	return CodeCheapest, fmt.Sprintf("%s serves all %s req/s of %s: one more request costs %s ms there (%s).%s",
-		name, figure.Rate(o.RPS), t.source(), figure.Ms(o.Cost.Total), parts(o), t.next()) + atLimitNote(t.r, o)
+	return CodeCheapest, fmt.Sprintf("%s serves all %s req/s of %s: one more request costs %s ms there (%s).%s%s",
+		name, figure.Rate(o.RPS), t.source(), figure.Ms(o.Cost.Total), parts(o), t.edge(o), t.next())
 }
 
 // split words a weight of a source that uses several engines.
@@ -52,25 +53,63 @@ func (t *teller) split(o Option) (code, text string) {
 			return CodeAtLimit, fmt.Sprintf("%s is at its limit (%s); one more request from %s costs %s ms at %s: %s.%s",
 				name, t.load(o), t.source(), figure.Ms(t.r.sol.SourcePriceMs[t.s]), either(len(t.used)), t.comparison(), t.next())
 		}
-		return CodeQueueing, fmt.Sprintf("%s is the faster one unloaded, yet it is not filled to its limit (%s): one more request there would wait %s ms itself and delay the others by %s ms together, so that it costs %s ms at %s: %s.%s",
-			name, t.load(o), figure.Ms(o.Cost.Delay), figure.Ms(o.Cost.Externality+o.Cost.Kink), figure.Ms(t.r.sol.SourcePriceMs[t.s]), either(len(t.used)), t.comparison(), t.next())
+		return CodeQueueing, fmt.Sprintf("%s is the fastest without load, yet it is not filled to its limit (%s): one more request there would wait %s ms itself and delay the others by %s ms together, so that it costs %s ms at %s: %s.%s%s",
+			name, t.load(o), figure.Ms(o.Cost.Delay), figure.Ms(o.Cost.Externality+o.Cost.Kink), figure.Ms(t.r.sol.SourcePriceMs[t.s]), either(len(t.used)), t.comparison(), t.edge(o), t.next())
 	}
-	if math.Abs(o.Cost.Net+o.Cost.Base-first.Cost.Net-first.Cost.Base) <= tieMs && !t.r.AtLimit(first.Engine) {
-		return CodeTie, fmt.Sprintf("%s and %s cost the same for %s without load; they share it so that one more request costs %s ms at either.",
-			t.name(first), name, t.source(), figure.Ms(t.r.sol.SourcePriceMs[t.s]))
+	if math.Abs(unloaded(o)-unloaded(first)) <= tieMs && !t.r.AtLimit(first.Engine) {
+		return CodeTie, fmt.Sprintf("%s and %s cost the same for %s without load; they share it so that one more request costs %s ms at either.%s",
+			t.name(first), name, t.source(), figure.Ms(t.r.sol.SourcePriceMs[t.s]), t.edge(o))
 	}
-	cause := fmt.Sprintf("%s would queue beyond %s", t.name(first), t.load(first))
-	if t.r.AtLimit(first.Engine) {
-		cause = fmt.Sprintf("%s is at its limit (%s)", t.name(first), t.load(first))
+	return CodeSpill, fmt.Sprintf("%s takes %s req/s of %s because %s: %s.%s%s",
+		name, figure.Rate(o.RPS), t.source(), t.whyNotAll(first), t.whyAsGood(o, first), t.edge(o), t.next())
+}
+
+// whyNotAll says what keeps the fastest engine from taking all of the source.
+func (t *teller) whyNotAll(first Option) string {
+	switch {
+	case t.r.AtLimit(first.Engine):
+		return fmt.Sprintf("%s, the fastest without load, is at its limit (%s)", t.name(first), t.load(first))
+	case first.Cost.Share > tieMs:
+		return fmt.Sprintf("a share or cap stops %s at %s req/s of it", t.name(first), figure.Rate(first.RPS))
 	}
-	queue := ", and"
-	if queueing(o) > tieMs {
-		queue = ", and with its own queue"
+	return fmt.Sprintf("%s would queue beyond %s: each further request there costs all that wait %s ms", t.name(first), t.load(first), figure.Ms(queueing(first)))
+}
+
+// whyAsGood compares an option with the fastest one: slower without load, and
+// by what it makes up for that.
+func (t *teller) whyAsGood(o, first Option) string {
+	text := fmt.Sprintf("unloaded %s is %s ms slower (network %s, compute %s)", t.name(o),
+		figure.Ms(unloaded(o)-unloaded(first)), figure.SignedMs(o.Cost.Net-first.Cost.Net), figure.SignedMs(o.Cost.Base-first.Cost.Base))
+	price := figure.Ms(t.r.sol.SourcePriceMs[t.s])
+	made := figure.Ms(queueing(o) + o.Cost.Limit)
+	switch {
+	case queueing(o)+o.Cost.Limit <= tieMs:
+		return fmt.Sprintf("%s, so that one more request costs the same %s ms at both", text, price)
+	case o.Cost.Limit > tieMs:
+		return fmt.Sprintf("%s, and with its queue and its own full limit, %s ms, one more request costs the same %s ms at both", text, made, price)
 	}
-	return CodeSpill, fmt.Sprintf("%s takes %s req/s of %s because %s: unloaded it is %s ms slower (network %s, compute %s)%s one more request costs the same %s ms.%s%s",
-		name, figure.Rate(o.RPS), t.source(), cause,
-		figure.Ms(o.Cost.Net+o.Cost.Base-first.Cost.Net-first.Cost.Base), figure.SignedMs(o.Cost.Net-first.Cost.Net), figure.SignedMs(o.Cost.Base-first.Cost.Base), queue,
-		figure.Ms(t.r.sol.SourcePriceMs[t.s]), t.next(), atLimitNote(t.r, o))
+	return fmt.Sprintf("%s, and with its own queue, %s ms, one more request costs the same %s ms at both", text, made, price)
+}
+
+// edge says where the price of an option is an interval, and why.
+func (t *teller) edge(o Option) string {
+	name, less, more := t.name(o), o.Cost.OneLess, o.Cost.OneMore
+	if less == 0 && more == 0 {
+		return ""
+	}
+	switch {
+	case t.r.AtLimit(o.Engine):
+		return fmt.Sprintf(" %s is full (%s): one request less there would save %s ms, room for one more %s ms.",
+			name, t.load(o), figure.Ms(less), figure.Ms(max(0, o.Cost.Limit)))
+	case less == 0:
+		return fmt.Sprintf(" Without the rule one more would cost %s ms there.", figure.Ms(more))
+	case more == 0:
+		return fmt.Sprintf(" One less there would save %s ms.", figure.Ms(less))
+	case o.Cost.Cache != 0 || t.r.stays(t.s, o.Pair):
+		return fmt.Sprintf(" It carries exactly what it had: one less would save %s ms, as a cache is lost, one more would cost %s ms.", figure.Ms(less), figure.Ms(more))
+	}
+	return fmt.Sprintf(" %s sits on a kink of its profile (%s): one request less would save %s ms, one more would cost %s ms.",
+		name, t.load(o), figure.Ms(less), figure.Ms(more))
 }
 
 // alternative says by how much an unused option loses and through what.
@@ -83,19 +122,37 @@ func (t *teller) alternative(o Option) (code, text string) {
 		return CodeTie, fmt.Sprintf("%s costs exactly the same as %s; it is not needed.", t.name(o), t.names(t.used))
 	}
 	best := t.used[0]
-	return CodeLoses, fmt.Sprintf("%s loses by %s ms: against %s network %s, compute %s, queueing %s, limits %s ms.",
-		t.name(o), figure.Ms(loses), t.name(best), figure.SignedMs(o.Cost.Net-best.Cost.Net), figure.SignedMs(o.Cost.Base-best.Cost.Base),
-		figure.SignedMs(queueing(o)-queueing(best)), figure.SignedMs(limits(o)-limits(best)))
+	return CodeLoses, fmt.Sprintf("%s loses by %s ms: against %s %s ms.",
+		t.name(o), figure.Ms(loses), t.name(best), differences(o, best))
 }
 
+func unloaded(o Option) float64 { return o.Cost.Net + o.Cost.Base }
 func queueing(o Option) float64 { return o.Cost.Delay + o.Cost.Externality + o.Cost.Kink }
 func limits(o Option) float64   { return o.Cost.Limit + o.Cost.Share + o.Cost.Cache }
+
+// differences lists in what the costs of two options differ:
+// "network +63, queueing -12".
+func differences(a, b Option) string {
+	var list []string
+	for _, d := range []struct {
+		name string
+		ms   float64
+	}{
+		{"network", a.Cost.Net - b.Cost.Net}, {"compute", a.Cost.Base - b.Cost.Base},
+		{"queueing", queueing(a) - queueing(b)}, {"limits", limits(a) - limits(b)},
+	} {
+		if math.Abs(d.ms) > tieMs {
+			list = append(list, d.name+" "+figure.SignedMs(d.ms))
+		}
+	}
+	return strings.Join(list, ", ")
+}
 
 // preferred is the used engine that is fastest without load.
 func (t *teller) preferred() Option {
 	best := t.used[0]
 	for _, o := range t.used[1:] {
-		if o.Cost.Net+o.Cost.Base < best.Cost.Net+best.Cost.Base {
+		if unloaded(o) < unloaded(best) {
 			best = o
 		}
 	}
@@ -107,7 +164,7 @@ func (t *teller) preferred() Option {
 func (t *teller) comparison() string {
 	var list []string
 	for _, o := range t.used {
-		terms := []string{figure.Ms(o.Cost.Net+o.Cost.Base) + " unloaded"}
+		terms := []string{figure.Ms(unloaded(o)) + " unloaded"}
 		for _, term := range []struct {
 			ms   float64
 			name string
@@ -172,13 +229,6 @@ func LoadText(r *Reader, e int) string {
 		unit = "reference req/s"
 	}
 	return fmt.Sprintf("%s of %s %s", figure.Rate(l.Work/node.ReferenceWork), figure.Rate(node.Limit/node.ReferenceWork), unit)
-}
-
-func atLimitNote(r *Reader, o Option) string {
-	if !r.AtLimit(o.Engine) || o.Cost.Limit <= tieMs {
-		return ""
-	}
-	return fmt.Sprintf(" It is at its limit (%s), whose price is %s ms.", LoadText(r, o.Engine), figure.Ms(o.Cost.Limit))
 }
 
 // parts lists the components of a cost that are not 0.

@@ -56,18 +56,25 @@ func (r *Reader) option(s, k int, rps float64) Option {
 // total is Cost(s, k).Total of an unused pair from prices alone: it ranks the
 // pairs of a source without working out the parts of each.
 func (r *Reader) total(s, k int) float64 {
-	source, e := r.c.Sources[s], int(r.c.Col[k])
-	total := r.c.CostMs[k] + source.Work*r.sol.EnginePrice[e]
-	if r.sol.PrefillPrice != nil {
-		total += source.PromptTokens*r.sol.PrefillPrice[e] + source.OutputTokens*r.sol.OutputPrice[e]
-	}
-	if len(r.groupsOf[s]) > 0 || len(r.capsOf[e]) > 0 {
-		total += r.sharePrice(s, e)
-	}
+	total := r.priced(s, k)
 	if r.c.Stay != nil && r.c.Stay[k] > 0 {
 		total -= r.c.StayPenaltyMs[k]
 	}
 	return total
+}
+
+// priced is the cost of a request on pair k in ms by the prices of its engine,
+// groups and caps.
+func (r *Reader) priced(s, k int) float64 {
+	source, e := r.c.Sources[s], int(r.c.Col[k])
+	ms := r.c.CostMs[k] + source.Work*r.sol.EnginePrice[e]
+	if r.sol.PrefillPrice != nil {
+		ms += source.PromptTokens*r.sol.PrefillPrice[e] + source.OutputTokens*r.sol.OutputPrice[e]
+	}
+	if len(r.groupsOf[s]) > 0 || len(r.capsOf[e]) > 0 {
+		ms += r.sharePrice(s, e)
+	}
+	return ms
 }
 
 // Weights returns the weights of a source, in order of engine, with fraction,
