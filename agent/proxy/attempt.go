@@ -96,7 +96,7 @@ func (x *exchange) send(at attempt) *failure {
 		cause := context.Cause(t.ctx)
 		t.end()
 		if canceled {
-			x.outcome = metrics.Canceled
+			x.abandoned()
 			return nil
 		}
 		if cause != nil {
@@ -112,6 +112,14 @@ func (x *exchange) send(at attempt) *failure {
 		return &failure{reason: metrics.Full, response: resp, try: t}
 	}
 	return x.forward(t, resp)
+}
+
+// abandoned ends a request whose client left, or stopped sending its body.
+func (x *exchange) abandoned() {
+	if !x.clientLeft() {
+		x.refuse(bodyTimeout())
+	}
+	x.outcome = metrics.Canceled
 }
 
 func (x *exchange) startTry(at attempt) *try {

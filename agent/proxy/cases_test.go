@@ -218,7 +218,7 @@ func TestCase09QueueFullIsBackpressure(t *testing.T) {
 	full.Store(true)
 	a := engine(t, func(w http.ResponseWriter, r *http.Request) {
 		if full.Load() {
-			http.Error(w, "queue full", 503)
+			http.Error(w, "queue full", http.StatusServiceUnavailable)
 			return
 		}
 		answerJSON("a")(w, r)
@@ -256,7 +256,7 @@ func TestCase10MarksExpire(t *testing.T) {
 func TestCase11RejectOnlyWhenAllAreFull(t *testing.T) {
 	busy := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "7")
-		http.Error(w, "full", 429)
+		http.Error(w, "full", http.StatusTooManyRequests)
 	}
 	a, b := engine(t, busy), engine(t, busy)
 	c := engine(t, answerJSON("c"))
@@ -365,7 +365,7 @@ func TestCase16RightCodes(t *testing.T) {
 	s.Engines[0].Endpoints = nil
 	r.publish(s)
 	expect(t, r.post(chatBody), 503, "no_engine")
-	busy := engine(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "busy", 429) })
+	busy := engine(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "busy", http.StatusTooManyRequests) })
 	r.publish(fleet(named("a", busy)))
 	expect(t, r.post(chatBody), 429, "busy")
 }
@@ -377,7 +377,7 @@ func TestCase21RetryAfterIsHonoured(t *testing.T) {
 	e := engine(t, func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		w.Header().Set("Retry-After", "30")
-		http.Error(w, "later", 503)
+		http.Error(w, "later", http.StatusServiceUnavailable)
 	})
 	r := start(t, fleet(named("a", e)), "")
 	resp := r.post(chatBody)

@@ -117,6 +117,10 @@ func (d *DecisionLog) write(x *exchange, now time.Time) {
 	for _, s := range x.candidates.walk.Skipped() {
 		line.Skipped = append(line.Skipped, decisionSkip{x.plan.engineName(int(s.Engine)), int(s.Rank), s.Reason.String()})
 	}
+	d.send(line)
+}
+
+func (d *DecisionLog) send(line decision) {
 	select {
 	case d.lines <- line:
 	default:

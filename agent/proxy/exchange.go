@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/irb-project/irb/agent/body"
@@ -35,6 +36,8 @@ type exchange struct {
 	facts     body.Request
 	body      *bodyBuffer // nil: there is none, or it is streamed
 	upload    *upload     // nil: the body is in memory
+	bodyEnded atomic.Bool // the client's body was read to its end
+	silent    atomic.Bool // the client stopped sending its body
 	class     *pick.Class
 	key       uint64
 	keySource string
@@ -101,6 +104,11 @@ func (p *Proxy) serve(l *listener, w http.ResponseWriter, r *http.Request) {
 	if refusal := x.run(); refusal != nil {
 		x.refuse(refusal)
 	}
+	x.boundUnread()
+	if x.status == 0 {
+		// Nobody is there to read an answer; the server must not make one up.
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // run takes the request to an engine. A refusal is the answer to give instead;
@@ -158,7 +166,9 @@ func (x *exchange) refuse(a *answer) {
 	a.write(x.writer)
 }
 
-func (x *exchange) clientLeft() bool { return x.request.Context().Err() != nil }
+// clientLeft says whether there is nobody to answer. The server ends the
+// request's context also for a client that is merely too slow.
+func (x *exchange) clientLeft() bool { return x.request.Context().Err() != nil && !x.silent.Load() }
 
 // closeIfDraining asks the client to open its next connection elsewhere.
 func (x *exchange) closeIfDraining() {

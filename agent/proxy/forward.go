@@ -169,7 +169,7 @@ func (s *answerStream) failedBefore(err error) *failure {
 	x.firstToken, x.lastToken, x.ttft = time.Time{}, time.Time{}, 0
 	reason, canceled := x.reasonOf(s.try, err)
 	if canceled {
-		x.outcome = metrics.Canceled
+		x.abandoned()
 		return nil
 	}
 	if reason != metrics.Timeout {

@@ -70,9 +70,7 @@ func (x *exchange) readBody() *answer {
 	}
 	x.body = x.proxy.bodies.get()
 	source := &slowReader{x: x, limit: x.plan.config.Timeouts.ClientRead}
-	err := x.body.read(source, r.ContentLength, int64(limits.MaxRequest))
-	source.done()
-	if err != nil {
+	if err := x.body.read(source, r.ContentLength, int64(limits.MaxRequest)); err != nil {
 		return x.unreadable(err)
 	}
 	return nil
@@ -93,17 +91,21 @@ func (x *exchange) unreadable(err error) *answer {
 			message: "request bodies held by this gateway fill its memory budget, try again", retryAfter: time.Second,
 		}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &answer{
-			status: http.StatusRequestTimeout, kind: "invalid_request_error", code: "body_timeout",
-			message: "the request body did not arrive in time",
-		}
+		return bodyTimeout()
 	}
 	return badRequest("body_unreadable", "", "the request body could not be read: "+err.Error())
 }
 
-// slowReader reads the client's body with a limit on silence. The limit is
-// lifted at the end: the server goes on reading the connection to notice a
-// client that leaves.
+func bodyTimeout() *answer {
+	return &answer{
+		status: http.StatusRequestTimeout, kind: "invalid_request_error", code: "body_timeout",
+		message: "the request body did not arrive in time",
+	}
+}
+
+// slowReader reads the client's body with a limit on silence. At the end the
+// limit is lifted: the server goes on reading the connection to notice a client
+// that leaves.
 type slowReader struct {
 	x     *exchange
 	limit time.Duration
@@ -115,10 +117,29 @@ func (s *slowReader) Read(p []byte) (int, error) {
 		s.until = now.Add(s.limit)
 		_ = s.x.control.SetReadDeadline(s.until) // a reader without deadlines needs none
 	}
-	return s.x.request.Body.Read(p)
+	n, err := s.x.request.Body.Read(p)
+	switch {
+	case err == io.EOF:
+		s.x.bodyEnded.Store(true)
+		_ = s.x.control.SetReadDeadline(time.Time{})
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		s.x.silent.Store(true)
+	}
+	return n, err
 }
 
-func (s *slowReader) done() { _ = s.x.control.SetReadDeadline(time.Time{}) }
+// boundUnread limits what the server may wait for when it discards a body that
+// was not read to its end.
+func (x *exchange) boundUnread() {
+	if x.request.ContentLength == 0 || x.bodyEnded.Load() {
+		return
+	}
+	limit := defaultWriteTimeout
+	if x.plan != nil {
+		limit = x.plan.config.Timeouts.ClientRead
+	}
+	_ = x.control.SetReadDeadline(x.proxy.now().Add(limit))
+}
 
 // scanBody looks for the model and the affinity. The body itself goes on as it
 // came, compressed if it was.

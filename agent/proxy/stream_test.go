@@ -286,7 +286,7 @@ func TestUpgrade(t *testing.T) {
 	r.idle()
 }
 
-// TestRetryWithinRequest: what may be retried is, in the right order: another
+// TestRetryOrder: what may be retried is, in the right order: another
 // endpoint of the engine, then the next engine.
 func TestRetryOrder(t *testing.T) {
 	var asked []string

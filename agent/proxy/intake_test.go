@@ -1,0 +1,278 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestBodyLimits(t *testing.T) {
+	hold := make(chan bool)
+	held := make(chan bool)
+	e := engine(t, func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		if bytes.Contains(b, []byte("hold")) {
+			held <- true
+			<-hold
+		}
+		fmt.Fprint(w, len(b))
+	})
+	r := start(t, fleet(named("a", e)), "[body]\nmax_request = \"64KiB\"\nmax_agent = \"80KiB\"\nreplay = \"64KiB\"\n")
+	body := func(n int, word string) string {
+		const frame = `{"model":"m","prompt":""}`
+		return fmt.Sprintf(`{"model":"m","prompt":%q}`, word+strings.Repeat("x", n-len(frame)-len(word)))
+	}
+	expect(t, r.post(body(64<<10, "")), 200, "65536")
+	expect(t, r.post(body(64<<10+1, "")), 413, "request_too_large")
+	// Without a length the same limits hold.
+	chunked := func(s string) *http.Response {
+		resp, err := r.do(context.Background(), "POST", "/v1/x", io.MultiReader(strings.NewReader(s)), "Content-Type", "application/json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp
+	}
+	expect(t, chunked(body(64<<10, "")), 200, "65536")
+	expect(t, chunked(body(64<<10+1, "")), 413, "request_too_large")
+	done := make(chan string)
+	go func() { done <- read(t, r.post(body(60<<10, "hold"))) }()
+	<-held
+	resp := r.post(body(40<<10, ""))
+	if resp.Header.Get("Retry-After") != "1" {
+		t.Errorf("Retry-After %q", resp.Header.Get("Retry-After"))
+	}
+	expect(t, resp, 413, "bodies_full")
+	expect(t, r.post(chatBody), 200, fmt.Sprint(len(chatBody)))
+	hold <- true
+	<-done
+	expect(t, r.post(body(40<<10, "")), 200, "40960")
+	r.idle()
+}
+
+func TestBadBodies(t *testing.T) {
+	r := start(t, fleet(named("a", engine(t, answerJSON("a")))), "")
+	for body, want := range map[string]string{
+		`{"model":"a","model":"b"}`: "duplicate_model",
+		`{"model":"a"`:              "bad_body",
+		`[]`:                        "bad_body",
+	} {
+		expect(t, r.post(body), 400, want)
+	}
+	expect(t, r.post("no json at all", "Content-Type", "text/plain"), 200, `"a"`)
+	expect(t, r.post("--b\r\n", "Content-Type", "multipart/form-data; boundary=b"), 400, "bad_body")
+	expect(t, r.post(chatBody, "Content-Encoding", "br"), 415, "unsupported_encoding")
+	expect(t, r.post(chatBody, "Content-Encoding", "gzip"), 400, "body_unreadable")
+}
+
+func TestCompressedBodies(t *testing.T) {
+	var got []byte
+	e := engine(t, func(w http.ResponseWriter, r *http.Request) { got, _ = io.ReadAll(r.Body) })
+	s := fleet(named("a", e))
+	s.Classes[0].Model = "m"
+	r := start(t, s, "[body]\nmax_request = \"64KiB\"\n replay = \"64KiB\"\n")
+	pack := func(encoding, text string) string {
+		var b bytes.Buffer
+		var w io.WriteCloser = gzip.NewWriter(&b)
+		if encoding == "deflate" {
+			w = zlib.NewWriter(&b)
+		}
+		io.WriteString(w, text)
+		w.Close()
+		return b.String()
+	}
+	for _, encoding := range []string{"gzip", "deflate"} {
+		packed := pack(encoding, chatBody)
+		expect(t, r.post(packed, "Content-Encoding", encoding), 200, "")
+		if string(got) != packed {
+			t.Errorf("%s: the engine got other bytes", encoding)
+		}
+		expect(t, r.post(pack(encoding, `{"model":"other"}`), "Content-Encoding", encoding), 404, "model_not_found")
+		bomb := pack(encoding, `{"model":"m","prompt":"`+strings.Repeat("x", 1<<20)+`"}`)
+		expect(t, r.post(bomb, "Content-Encoding", encoding), 413, "request_too_large")
+	}
+	r.idle()
+}
+
+// TestSlowBody: a client that stops sending is told so, and not waited for,
+// whether the body is read, passed on, or was refused.
+func TestSlowBody(t *testing.T) {
+	r := start(t, fleet(named("a", engine(t, answerJSON("a")))), "[timeouts]\nclient_read = \"30ms\"\n")
+	for _, test := range []struct{ target, kind, want string }{
+		{"/v1/x", "application/json", "HTTP/1.1 408"},
+		{"/v1/x", "application/octet-stream", "HTTP/1.1 408"},
+		{"/v1/../x", "application/json", "HTTP/1.1 400"},
+	} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 1000\r\n\r\n{", test.target, test.kind)
+		b, _ := io.ReadAll(c)
+		c.Close()
+		if !strings.HasPrefix(string(b), test.want) {
+			t.Errorf("%s: %.60q", test.kind, b)
+		}
+	}
+	r.idle()
+}
+
+// TestContinue: a client that waits for 100 Continue gets it, or the refusal
+// without it.
+func TestContinue(t *testing.T) {
+	r := start(t, fleet(named("a", engine(t, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%q", r.Header["Expect"])
+	}))), "[body]\nmax_request = \"1KiB\"\nreplay = \"1KiB\"\n")
+	for size, want := range map[int]string{len(chatBody): "HTTP/1.1 100 Continue\r\n", 5000: "HTTP/1.1 413 "} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(c, "POST /v1/x HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", size)
+		reader := bufio.NewReader(c)
+		line, err := reader.ReadString('\n')
+		if !strings.HasPrefix(line, want) || err != nil {
+			t.Errorf("%d bytes: %q %v, want %q", size, line, err, want)
+		}
+		if strings.Contains(line, "100") {
+			_, _ = reader.ReadString('\n')
+			io.WriteString(c, chatBody)
+			resp, err := http.ReadResponse(reader, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			expect(t, resp, 200, "[]")
+		}
+		c.Close()
+	}
+}
+
+func TestTrailers(t *testing.T) {
+	e := engine(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Trailer", "X-After, Endpoint-Load-Metrics")
+		b, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%d %s", len(b), r.Trailer.Get("X-Sum"))
+		w.(http.Flusher).Flush()
+		w.Header().Set("X-After", "1")
+		w.Header().Set("Endpoint-Load-Metrics", "TEXT x=1")
+	})
+	r := start(t, fleet(named("a", e)), "")
+	for _, kind := range []string{"application/json", "application/octet-stream"} {
+		req, err := http.NewRequest("POST", r.url+"/v1/x", io.MultiReader(strings.NewReader(chatBody)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", kind)
+		req.Trailer = http.Header{"X-Sum": {"9"}}
+		resp, err := r.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, resp, 200, fmt.Sprintf("%d 9", len(chatBody)))
+		if resp.Trailer.Get("X-After") != "1" || resp.Trailer.Get("Endpoint-Load-Metrics") != "" {
+			t.Errorf("%s: trailers %v", kind, resp.Trailer)
+		}
+	}
+}
+
+// TestLargeUpload is larger than the limit for bodies that are scanned: types
+// that cannot hold a model go through as they come.
+func TestLargeUpload(t *testing.T) {
+	const size = 40 << 20
+	e := engine(t, func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, r.Body)
+		fmt.Fprint(w, n, err, r.ContentLength)
+	})
+	s := fleet(named("a", e))
+	s.Classes[0].Model = "m"
+	r := start(t, s, "")
+	resp, err := r.do(context.Background(), "POST", "/v1/files?model=m", io.LimitReader(zeros{}, size), "Content-Type", "audio/wav")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, resp, 200, fmt.Sprint(size, nil, -1))
+	resp, err = r.do(context.Background(), "POST", "/v1/files", strings.NewReader("x"), "Content-Type", "audio/wav", modelHeader, "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, resp, 200, "1")
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// TestUploadThatBreaksOff is the client's failure, not the engine's.
+func TestUploadThatBreaksOff(t *testing.T) {
+	e := engine(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	r := start(t, fleet(named("a", e)), "")
+	c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(c, "POST /v1/x HTTP/1.1\r\nHost: x\r\nContent-Type: audio/wav\r\nContent-Length: 1000000\r\n\r\nabc")
+	c.Close()
+	eventually(t, "the request counted as canceled", func() bool {
+		return r.metric(`irb_requests_total{class="chat",engine="a",outcome="canceled"}`) == "1"
+	})
+	r.idle()
+}
+
+func TestBodyBuffer(t *testing.T) {
+	memory := &bodyMemory{gauge: prometheus.NewGauge(prometheus.GaugeOpts{Name: "x"})}
+	memory.limit.Store(1 << 20)
+	pool := &bodyPool{memory: memory}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		size := random.IntN(100 << 10)
+		want := make([]byte, size)
+		for i := range want {
+			want[i] = byte(random.Uint32())
+		}
+		length := int64(-1)
+		if random.IntN(2) == 0 {
+			length = int64(size)
+		}
+		b := pool.get()
+		if err := b.read(bytes.NewReader(want), length, 100<<10); err != nil || !bytes.Equal(b.data, want) {
+			t.Fatalf("%d bytes, length %d: %v", size, length, err)
+		}
+		once := random.IntN(2) == 0
+		r := b.reader(once)
+		got, _ := io.ReadAll(r)
+		if !bytes.Equal(got, want) {
+			t.Fatal("read something else")
+		}
+		r.Close()
+		r.Close()
+		if gone := b.gone.Load(); gone != (once && size > 0) {
+			t.Fatalf("gone is %v with once %v", gone, once)
+		}
+		b.drop()
+		b.drop()
+		if n := memory.used.Load(); n != 0 {
+			t.Fatalf("%d bytes are still held", n)
+		}
+	}
+	b := pool.get()
+	if err := b.read(zeros{}, -1, 1<<10); err != errBodyTooLarge {
+		t.Errorf("endless: %v", err)
+	}
+	b.drop()
+	memory.limit.Store(100)
+	b = pool.get()
+	if err := b.read(zeros{}, 200, 1<<10); err != errAgentFull {
+		t.Errorf("above the agent's memory: %v", err)
+	}
+	b.drop()
+}
