@@ -1,0 +1,155 @@
+package guard
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/irb-project/irb/agent/signal"
+)
+
+const (
+	tokenUnit = 1000 // one retry
+	// reservedTokens are what the classes of the lowest priority leave to those
+	// above them.
+	reservedTokens = 10
+	// preferredTokens is the most that a class saves for itself while others are
+	// refused in its favour.
+	preferredTokens = 10
+	// budgetMemory is for how long tokens are saved (Finagle's TTL).
+	budgetMemory = 10 * time.Second
+
+	// Up to fullBudget of utilization retries are allowed in full, from there on
+	// less, and none from noBudget on: a retry at saturation takes the place of
+	// a request that would have been served.
+	fullBudget = 0.7
+	noBudget   = 0.95
+)
+
+// budget is a bucket of retry tokens. Each request puts a share of a token in;
+// a retry takes one out, in one atomic step.
+type budget struct {
+	tokens  atomic.Int64 // in 1/tokenUnit
+	deposit atomic.Int64 // per request
+	cap     atomic.Int64
+	count   atomic.Int64 // requests, ever
+
+	lastCount int64
+	rate      float64 // requests/s
+	answers   answers // of all endpoints, decayed
+}
+
+// Deposit counts a request.
+func (c *Class) Deposit() {
+	b := &c.plan.guard.budget
+	b.count.Add(1)
+	b.add(b.deposit.Load())
+	if c.preferred.Load() {
+		if n := c.tokens.Add(int64(tokenUnit * c.plan.guard.settings.Load().RetryRatio)); n > preferredTokens*tokenUnit {
+			c.tokens.Store(preferredTokens * tokenUnit)
+		}
+	}
+}
+
+// add puts n in, up to the cap.
+func (b *budget) add(n int64) {
+	for n > 0 {
+		have := b.tokens.Load()
+		next := min(have+n, b.cap.Load())
+		if next <= have || b.tokens.CompareAndSwap(have, next) {
+			return
+		}
+	}
+}
+
+// Withdraw says whether a retry may be sent, and counts it. Classes of lower
+// priority leave some tokens to the others. At saturation there are none, but
+// for a class in whose favour others are refused: what its retries take, those
+// have made room for.
+func (c *Class) Withdraw() bool {
+	b := &c.plan.guard.budget
+	if c.preferred.Load() && take(&c.tokens, tokenUnit) {
+		return true
+	}
+	if b.cap.Load() == 0 {
+		return false
+	}
+	return take(&b.tokens, tokenUnit+min(c.reserve, b.cap.Load()/2))
+}
+
+// take takes one token if there are as many as enough.
+func take(tokens *atomic.Int64, enough int64) bool {
+	for {
+		have := tokens.Load()
+		if have < enough {
+			return false
+		}
+		if tokens.CompareAndSwap(have, have-tokenUnit) {
+			return true
+		}
+	}
+}
+
+// easing is the part of the budget that is left at a utilization.
+func easing(utilization float64) float64 {
+	return min(1, max(0, (noBudget-utilization)/(noBudget-fullBudget)))
+}
+
+// tick sets what requests pay in, by how full the fleet is.
+func (b *budget) tick(p *Plan, dt time.Duration, s *Settings) {
+	count := b.count.Load()
+	decay := math.Exp(-dt.Seconds() / rateMemory.Seconds())
+	b.rate = b.rate*decay + (1-decay)*float64(count-b.lastCount)/dt.Seconds()
+	b.lastCount = count
+
+	b.sum(p, decay)
+	// Engines that say they are full are, whatever else they say.
+	ease := min(easing(p.utilization()), max(0, 1-b.answers.pushbackShare()/fullPushbacks))
+	ratio, floor := s.RetryRatio*ease, 0.0
+	if ease == 1 {
+		// The floor is for quiet fleets. Shared, because each agent has one.
+		floor = s.RetryFloor / float64(max(1, s.Agents))
+	}
+	b.deposit.Store(int64(tokenUnit * ratio))
+	most := int64(0)
+	if ease > 0 {
+		most = int64(tokenUnit * max(1, (ratio*b.rate+floor)*budgetMemory.Seconds()))
+	}
+	b.cap.Store(most)
+	for have := b.tokens.Load(); have > most; have = b.tokens.Load() {
+		b.tokens.CompareAndSwap(have, most)
+	}
+	b.add(int64(tokenUnit * floor * dt.Seconds()))
+}
+
+// sum counts the answers of all endpoints, to say something where each has few.
+func (b *budget) sum(p *Plan, decay float64) {
+	b.answers.decay(decay)
+	for _, list := range p.endpoints {
+		for _, e := range list {
+			b.answers.add(e.newAnswers)
+		}
+	}
+}
+
+// utilization returns that of all endpoints together, weighted by capacity;
+// what is saturated counts as full, what is ejected or unknown not at all.
+func (p *Plan) utilization() float64 {
+	var sum, capacity float64
+	for n, list := range p.endpoints {
+		for _, e := range list {
+			v := e.utilization
+			if e.saturated {
+				v = 1
+			}
+			if signal.Known(v) && p.engines[n].capacity > 0 && e.breaker.openUntil.Load() == 0 {
+				sum += v * p.engines[n].capacity
+				capacity += p.engines[n].capacity
+			}
+		}
+	}
+	if capacity == 0 {
+		return 0
+	}
+	return sum / capacity
+}

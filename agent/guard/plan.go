@@ -1,0 +1,306 @@
+package guard
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/irb-project/irb/agent/snapshot"
+)
+
+// Spec is what a Plan is made of.
+type Spec struct {
+	Snapshot *snapshot.Snapshot
+	Cluster  string
+	// Endpoints holds the ids of the endpoints by engine, in the order of the
+	// snapshot.
+	Endpoints [][]string
+	// Stay is what the operator left each engine, see pick.Request: an engine
+	// that drains or is held gets no more than that.
+	Stay []uint64
+}
+
+// Plan is the guards of one snapshot. A request uses the Plan that it began
+// with; the numbers of classes and engines are those of the snapshot.
+type Plan struct {
+	guard      *Guard
+	spec       Spec
+	engines    []engine
+	endpoints  [][]*Endpoint
+	classes    []*Class
+	peers      []*peers
+	admissions []*admission
+}
+
+// engine is what the snapshot says of an engine, per endpoint.
+type engine struct {
+	curve
+	name       string
+	hash       uint64  // of the name
+	capacity   float64 // reference requests/s of one endpoint at utilization 1
+	outputWork float64 // token equivalents of an output token
+	planned    float64 // of this cluster: requests/s at one endpoint, fallbacks included
+	latencyMs  float64 // of those, by profile at plan
+}
+
+// referenceRequests returns the work of a request of q uncached prompt tokens
+// and o output tokens in reference requests.
+func (e *engine) referenceRequests(q, o float64) float64 {
+	reference := e.p.PromptTokens + e.outputWork*e.p.OutputTokens
+	if reference <= 0 {
+		return 1
+	}
+	return (q + e.outputWork*o) / reference
+}
+
+// Class is the guards of one class in this cluster.
+type Class struct {
+	plan         *Plan
+	source       *snapshot.Source // nil: the cluster has no such source
+	name         string
+	priority     int
+	reserve      int64 // tokens that retries of this class leave to others
+	peers        *peers
+	admission    *admission
+	outputTokens float64
+	netUs        []int64 // round trip, by engine
+	absorbs      []absorb
+
+	offered [levels]atomic.Int64 // requests that came
+	served  atomic.Int64         // requests that began to be answered
+	gates   [levels]gate
+
+	preferred atomic.Bool  // all of it is let in while others are refused
+	tokens    atomic.Int64 // of retries, while it is preferred
+}
+
+// NewPlan makes the guards of a snapshot and makes them the present ones. What
+// is known of endpoints that stay, and the penalties of classes that stay, are
+// carried over.
+func (g *Guard) NewPlan(spec Spec, now time.Time) *Plan {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := &Plan{guard: g, spec: spec}
+	used := map[endpointKey]*Endpoint{}
+	for n := range spec.Snapshot.Engines {
+		e := &spec.Snapshot.Engines[n]
+		list := make([]*Endpoint, len(spec.Endpoints[n]))
+		for i, id := range spec.Endpoints[n] {
+			key := endpointKey{e.Name, id}
+			if list[i] = g.endpoints[key]; list[i] == nil {
+				list[i] = newEndpoint(e.Name, id)
+			}
+			used[key] = list[i]
+		}
+		p.endpoints = append(p.endpoints, list)
+		p.engines = append(p.engines, engine{
+			curve: curve{&e.Profile}, name: e.Name, hash: xxhash.Sum64String(e.Name),
+			capacity: e.CapacityRPS / float64(max(1, len(list))), outputWork: spec.Snapshot.Policy.OutputTokenWork,
+		})
+	}
+	p.addClasses()
+	p.addPeers(g.plan)
+	p.addAdmissions(g.plan)
+	s := g.settings.Load()
+	for n, list := range p.endpoints {
+		for _, e := range list {
+			e.expect(&p.engines[n])
+			e.setLimit(&p.engines[n], s)
+		}
+	}
+	for _, group := range p.peers {
+		group.publish(now, s, g.report)
+	}
+	for _, c := range p.classes {
+		c.refill(time.Second, s)
+	}
+	if g.plan == nil {
+		g.budget.tick(p, time.Second, s)
+	}
+	g.plan, g.endpoints = p, used
+	return p
+}
+
+// Class returns the guards of a class by its number in the snapshot.
+func (p *Plan) Class(n int) *Class { return p.classes[n] }
+
+// Endpoint returns an endpoint by the numbers of its engine and its place there.
+func (p *Plan) Endpoint(engine, i int) *Endpoint { return p.endpoints[engine][i] }
+
+func (p *Plan) addClasses() {
+	specs := p.spec.Snapshot.Classes
+	var priorities []int
+	for i := range specs {
+		c := &Class{plan: p, name: specs[i].Name, priority: specs[i].Priority, netUs: make([]int64, len(p.engines))}
+		for l := range c.gates {
+			c.gates[l].open()
+		}
+		for j := range p.spec.Snapshot.Sources {
+			if s := &p.spec.Snapshot.Sources[j]; s.Cluster == p.spec.Cluster && s.Class == c.name {
+				c.source = s
+			}
+		}
+		p.classes = append(p.classes, c)
+		priorities = append(priorities, c.priority)
+	}
+	slices.Sort(priorities)
+	priorities = slices.Compact(priorities)
+	for _, c := range p.classes {
+		above := len(priorities) - 1 - slices.Index(priorities, c.priority)
+		c.reserve = int64(above) * reservedTokens * tokenUnit / int64(max(1, len(priorities)-1))
+		if c.source != nil {
+			p.addSource(c)
+		}
+	}
+	for n := range p.engines {
+		p.engines[n].planned /= float64(max(1, len(p.endpoints[n])))
+	}
+}
+
+// addSource takes over what the snapshot says of a class in this cluster.
+func (p *Plan) addSource(c *Class) {
+	c.outputTokens = c.source.OutputTokens
+	c.absorbs = make([]absorb, len(p.engines))
+	load := func(name string, rps, rttMs float64) {
+		n, ok := p.number(name)
+		if !ok {
+			return
+		}
+		e := &p.engines[n]
+		c.netUs[n] = int64(1000 * rttMs)
+		latency := e.curve.latencyMs(p.spec.Snapshot.Engines[n].Utilization, c.uncached(0), c.outputTokens) + rttMs
+		if rps > 0 {
+			e.latencyMs = (e.latencyMs*e.planned + latency*rps) / (e.planned + rps)
+			e.planned += rps
+		}
+	}
+	for _, w := range c.source.Weights {
+		load(w.Engine, w.RPS, w.RTTMs)
+	}
+	for _, f := range c.source.Fallbacks {
+		load(f.Engine, f.AbsorbRPS, 0)
+		if n, ok := p.number(f.Engine); ok {
+			c.absorbs[n].rps = f.AbsorbRPS
+		}
+	}
+}
+
+func (p *Plan) number(name string) (int, bool) {
+	n := slices.IndexFunc(p.engines, func(e engine) bool { return e.name == name })
+	return n, n >= 0
+}
+
+// uncached returns the prompt tokens that have to be computed; 0 stands for the
+// mean of the source.
+func (c *Class) uncached(promptTokens float64) float64 {
+	if c.source == nil {
+		return promptTokens
+	}
+	if promptTokens <= 0 {
+		promptTokens = c.source.PromptTokens
+	}
+	return promptTokens * (1 - c.source.CachedFraction)
+}
+
+// reach returns the numbers of the engines that the class may use, sorted.
+func (c *Class) reach() []int {
+	var list []int
+	if c.source == nil {
+		return nil
+	}
+	for _, w := range c.source.Weights {
+		if n, ok := c.plan.number(w.Engine); ok {
+			list = append(list, n)
+		}
+	}
+	for _, f := range c.source.Fallbacks {
+		if n, ok := c.plan.number(f.Engine); ok {
+			list = append(list, n)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// signature names a set of engines.
+func (p *Plan) signature(reach []int) string {
+	var b strings.Builder
+	for _, n := range reach {
+		b.WriteString(p.engines[n].name)
+		b.WriteByte(0)
+	}
+	return b.String()
+}
+
+// Stay returns the thresholds for pick.Request. The slice is not changed.
+func (c *Class) Stay() []uint64 {
+	if c.peers == nil {
+		return c.plan.spec.Stay
+	}
+	return c.peers.marks.Load().stay
+}
+
+// Grade says how well an endpoint suits a request.
+type Grade uint8
+
+// The grades: an endpoint of a worse one is for requests that find no better.
+const (
+	Clear  Grade = iota
+	Spared       // it is full, or its penalty sends this key on
+	Out          // it is ejected
+)
+
+// Grade grades an endpoint for a key. It is called for each endpoint that a
+// request passes; a probe is granted to the first that asks.
+func (c *Class) Grade(engine, i int, key uint64, now time.Time) Grade {
+	e := c.plan.endpoints[engine][i]
+	if c.peers != nil {
+		keep := c.peers.marks.Load().keep[engine]
+		switch k := keep[i]; {
+		case k == 0:
+			if e.breaker.takeProbe(now) {
+				return Clear
+			}
+			return Out
+		case k != stayAll && mix(key^e.hash) >= k:
+			return Spared
+		}
+	}
+	if e.busy.is(now) || e.full() {
+		return Spared
+	}
+	return Clear
+}
+
+// stayAll is the threshold that keeps all keys.
+const stayAll = ^uint64(0)
+
+// threshold returns the part w of all keys as a bound of their hashes.
+func threshold(w float64) uint64 {
+	switch {
+	case w >= 1:
+		return stayAll
+	case !(w > 0):
+		return 0
+	}
+	return uint64(w * (1 << 64))
+}
+
+// mix is the finaliser of SplitMix64 (Stafford's mix 13), as in package pick.
+func mix(x uint64) uint64 {
+	x ^= x >> 30
+	x *= 0xBF58476D1CE4E5B9
+	x ^= x >> 27
+	x *= 0x94D049BB133111EB
+	return x ^ x>>31
+}
+
+// part returns the hash as a number below n.
+func part(hash uint64, n uint64) uint64 {
+	hi, _ := bits.Mul64(hash, n)
+	return hi
+}
