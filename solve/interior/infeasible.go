@@ -46,10 +46,11 @@ func unreachable(p *model.Problem) error {
 	return e
 }
 
-// explain finds out why not all of p can be served: it serves as much work as
+// Explain finds out why not all of p can be served: it serves as much work as
 // possible, with a way out of every minimum, and reads the binding set off the
-// prices. Lower bounds become groups of one engine for that.
-func explain(ctx context.Context, p *model.Problem) error {
+// prices. Lower bounds become groups of one engine for that. The error is a
+// *model.Infeasible; nil if all can be served.
+func Explain(ctx context.Context, p *model.Problem) error {
 	elastic, bound := withoutLower(p)
 	served := make([]float64, len(p.Sources))
 	weight := make([]float64, len(p.Sources))

@@ -39,7 +39,7 @@ func Solve(ctx context.Context, p *model.Problem) (*model.Solution, error) {
 	if !errors.Is(err, errShort) && !errors.Is(err, errStalled) {
 		return sol, err
 	}
-	if err := explain(ctx, p); err != nil {
+	if err := Explain(ctx, p); err != nil {
 		return nil, err
 	}
 	return solveServed(ctx, rows.New(p, served), raised)

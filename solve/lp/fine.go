@@ -37,15 +37,12 @@ func Fine(ctx context.Context, p *model.Problem, segments int) (*model.Solution,
 		if round == 8 || rows.Gap(g.Objective(flows), bound) <= 1e-7 {
 			return g.Solution("piecewise linear program (CLP)", round, flows, y), nil
 		}
-		grids = focusedGrids(g, g.Activity(flows), fraction)
+		loads := g.Activity(flows)
+		for j := range grids {
+			if r := &g.Rows[j]; r.Sink != nil {
+				grids[j] = focusedGrid(r, loads[j], fraction*r.Max)
+			}
+		}
 		fraction /= 8
 	}
-}
-
-func demands(p *model.Problem) []float64 {
-	d := make([]float64, len(p.Sources))
-	for s := range d {
-		d[s] = p.Sources[s].DemandRPS
-	}
-	return d
 }

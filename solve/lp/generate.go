@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -27,29 +28,34 @@ const (
 	firstSpan  = 1.0 / 4
 	spanShrink = 8.0
 	maxRounds  = 40
+	// targetGap ends the rounds; acceptedGap is what an answer may have at
+	// their end. Both are relative to the objective.
+	targetGap   = 1e-9
+	acceptedGap = 1e-6
 )
 
 // generator is one run of column generation.
 type generator struct {
 	g     *rows.Program
-	opts  Options
 	in    []bool // pairs of the master
-	n     int
+	n     int    // how many
 	loads []float64 // per row, nil before the first answer
 	span  []float64 // per row, absolute
 }
 
 // generate solves g by column generation: a master over some pairs and chords,
 // its duals priced over all pairs and exact conjugates, until the bound they
-// give is within the gap asked for. Each master is solved from scratch; CLP's
+// give is within a gap of the objective. Each master is solved from scratch; CLP's
 // binding has neither warm start nor added columns.
-func generate(ctx context.Context, g *rows.Program, opts Options) (*model.Solution, error) {
-	c := &generator{g: g, opts: opts, in: make([]bool, g.Pairs())}
+//
+// The error is errInfeasible if no flows over all pairs exist.
+func generate(ctx context.Context, g *rows.Program, gap float64) (*model.Solution, error) {
+	c := &generator{g: g, in: make([]bool, g.Pairs())}
 	c.shortlist(firstPairs)
 	var best *model.Solution
-	bestObjective, bestBound := math.Inf(1), math.Inf(-1)
+	bestGap := math.Inf(1)
 	for round, width := 1, firstPairs; round <= maxRounds; round++ {
-		m := newMaster(g, c.pairs(), c.grids())
+		m := newMaster(g, listed(c.in), c.grids())
 		err := m.solve(ctx)
 		if errors.Is(err, errInfeasible) && c.n < g.Pairs() {
 			width *= 4
@@ -60,17 +66,18 @@ func generate(ctx context.Context, g *rows.Program, opts Options) (*model.Soluti
 			return nil, err
 		}
 		flows, y := m.flows(), m.prices()
-		objective := g.Objective(flows)
 		bound, _ := g.Bound(y)
-		if objective < bestObjective || bound > bestBound {
-			bestObjective, bestBound = min(bestObjective, objective), max(bestBound, bound)
-			best = g.Solution(method, round, flows, y)
+		if now := rows.Gap(g.Objective(flows), bound); now < bestGap {
+			best, bestGap = g.Solution(method, round, flows, y), now
 		}
-		if rows.Gap(objective, bound) <= opts.gap() {
-			return g.Solution(method, round, flows, y), nil
+		if bestGap <= gap {
+			break
 		}
 		c.price(m.sourcePrices(), y)
 		c.narrow(g.Activity(flows))
+	}
+	if !(bestGap <= acceptedGap) {
+		return nil, fmt.Errorf("lp: gap %.3g after %d rounds, want at most %.0e", bestGap, maxRounds, acceptedGap)
 	}
 	return best, nil
 }
@@ -125,16 +132,6 @@ func (c *generator) add(k int) {
 		c.in[k] = true
 		c.n++
 	}
-}
-
-func (c *generator) pairs() []int {
-	pairs := make([]int, 0, c.n)
-	for k, in := range c.in {
-		if in {
-			pairs = append(pairs, k)
-		}
-	}
-	return pairs
 }
 
 // price adds the pairs of each source that beat its price the most.

@@ -69,24 +69,3 @@ func uniformGrids(g *rows.Program, n int) [][]float64 {
 	}
 	return grids
 }
-
-// focusedGrids spans a fraction of each row's maximum around its load.
-func focusedGrids(g *rows.Program, loads []float64, fraction float64) [][]float64 {
-	grids := make([][]float64, len(g.Rows))
-	for j := range grids {
-		if r := &g.Rows[j]; r.Sink != nil {
-			grids[j] = focusedGrid(r, loads[j], fraction*r.Max)
-		}
-	}
-	return grids
-}
-
-func pointGrids(g *rows.Program, loads []float64) [][]float64 {
-	grids := make([][]float64, len(g.Rows))
-	for j := range grids {
-		if g.Rows[j].Sink != nil {
-			grids[j] = pointGrid(&g.Rows[j], loads[j])
-		}
-	}
-	return grids
-}

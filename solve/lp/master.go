@@ -21,9 +21,10 @@ type master struct {
 	flow float64   // req/s of one unit of a pair column
 	unit []float64 // per row, activity of one unit
 
-	lin     *linear
-	columns []column // pair columns, in order of pair; segments follow
-	answer  *answer
+	lin         *linear
+	columns     []column // pair columns, in order of pair; segments follow
+	lastSegment []int    // per row, the column of its last segment
+	answer      *answer
 }
 
 // column is what a column of pairs carries: a pair with a stay term has two.
@@ -37,6 +38,7 @@ func newMaster(g *rows.Program, pairs []int, grids [][]float64) *master {
 		m.lin.RowLo[s] = served / m.flow
 		m.lin.RowHi[s] = served / m.flow
 	}
+	m.lastSegment = make([]int, len(g.Rows))
 	s := 0
 	for _, k := range pairs {
 		for k >= g.Row[s+1] {
@@ -123,10 +125,16 @@ func (m *master) addRow(j int, grid []float64) {
 		}
 		return
 	}
-	for i := 1; i < len(grid); i++ {
-		width := grid[i] - grid[i-1]
-		slope := (r.Sink.Value(grid[i]) - r.Sink.Value(grid[i-1])) / width
-		m.lin.addColumn(slope*m.unit[j]/m.flow, 0, width/m.unit[j])
+	chord := func(from, to float64) float64 {
+		return (r.Sink.Value(to) - r.Sink.Value(from)) / (to - from)
+	}
+	for i := 1; i < len(grid); {
+		from, slope := grid[i-1], chord(grid[i-1], grid[i])
+		// A straight stretch is one segment: a basis that changes inside it
+		// would tell ranging nothing.
+		for i++; i < len(grid) && math.Abs(chord(grid[i-1], grid[i])-slope) <= 1e-12*math.Abs(slope); i++ {
+		}
+		m.lastSegment[j] = m.lin.addColumn(slope*m.unit[j]/m.flow, 0, (grid[i-1]-from)/m.unit[j])
 		m.lin.addEntry(row, -1)
 	}
 }
