@@ -117,7 +117,7 @@ func (r *Reader) Cost(s, k int) snapshot.Cost {
 	cost.Net = r.c.NetMs(r.c.SourceDemand[s], e)
 	cost.Base = r.c.BaseMs(source, e)
 	cost.Cache = r.cachePrice(s, k)
-	cost.Share = r.sharePrice(s, e) + r.boundPrice(s, k, cost.Cache)
+	cost.Share = r.sharePrice(s, e) + r.BoundPrice(s, k)
 	cost.Total = sum(cost)
 	cost.OneLess, cost.OneMore = r.interval(s, k, cost, step)
 	return cost
@@ -225,12 +225,12 @@ func (r *Reader) cacheSlopes(s, k int) (less, more float64) {
 	return less, more
 }
 
-// boundPrice is the price in ms of a pair's own bounds: at its maximum > 0, at
+// BoundPrice is the price in ms of a pair's own bounds: at its maximum > 0, at
 // its minimum < 0. By complementary slackness it is the reduced cost of the
 // pair by the prices of everything else.
-func (r *Reader) boundPrice(s, k int, cacheMs float64) float64 {
+func (r *Reader) BoundPrice(s, k int) float64 {
 	atLower, atUpper := r.atBounds(s, k)
-	switch reduced := r.reduced(s, k) + cacheMs; {
+	switch reduced := r.reduced(s, k) + r.cachePrice(s, k); {
 	case atUpper && reduced < 0, atLower && reduced > 0:
 		return -reduced
 	}

@@ -1,0 +1,179 @@
+package explain
+
+import (
+	"fmt"
+	"io"
+	"net/textproto"
+
+	"github.com/irb-project/irb/agent/pick"
+	"github.com/irb-project/irb/agent/snapshot"
+	"github.com/irb-project/irb/solve/figure"
+)
+
+// Request is one request as an agent of a cluster sees it.
+type Request struct {
+	Cluster    string
+	Class      string // "": the class that it matches
+	Key        string // affinity value; "": none
+	Tenant     string // trusted, scopes the key
+	Path       string
+	Method     string
+	Model      string
+	Identities []string
+	Headers    map[string]string // all trusted
+	Ejected    []string          // engines that the agent has out of service
+}
+
+// Placement is where a request goes and why, by the agents' own code.
+type Placement struct {
+	pick.Explanation
+	Cluster   string             `json:"cluster"`
+	Matched   []string           `json:"matched,omitempty"` // classes tried, the last one matched
+	Keyless   bool               `json:"keyless,omitempty"`
+	Shares    map[string]float64 `json:"shares,omitempty"` // keyless: which part of such requests each engine gets
+	Goes      string             `json:"goes,omitempty"`   // the first engine that may be tried; "": none
+	Endpoints []string           `json:"endpoints,omitempty"`
+	Why       string             `json:"why"` // the reason of the weight or fallback in the snapshot
+}
+
+// PlaceRequest replays class, key, layout, rank and endpoint of a request.
+func PlaceRequest(s *snapshot.Snapshot, r Request) (*Placement, error) {
+	if r.Cluster == "" {
+		return nil, badQuestion("a request enters at a cluster; name it with --cluster")
+	}
+	var trusted []string
+	header := make(map[string][]string)
+	for name, value := range r.Headers {
+		trusted = append(trusted, name)
+		header[textproto.CanonicalMIMEHeaderKey(name)] = []string{value}
+	}
+	table, err := pick.NewTable(s, r.Cluster, trusted...)
+	if err != nil {
+		return nil, badQuestion("%v", err)
+	}
+	out := &Placement{Cluster: r.Cluster, Keyless: r.Key == ""}
+	class := table.Class(r.Class)
+	if r.Class == "" {
+		facts := pick.Facts{Method: r.Method, Path: r.Path, Model: r.Model, Identities: r.Identities, Header: header}
+		if class = table.Match(facts); class == nil {
+			return nil, badQuestion("no class matches method %q, path %q, model %q, identities %q", r.Method, r.Path, r.Model, r.Identities)
+		}
+		for _, c := range table.Classes() {
+			out.Matched = append(out.Matched, c.Spec.Name)
+			if c.Spec.Name == class.Spec.Name {
+				break
+			}
+		}
+	}
+	if class == nil {
+		return nil, unknown("class", r.Class, len(s.Classes), func(i int) string { return s.Classes[i].Name })
+	}
+	return out, out.place(table, class, r)
+}
+
+func (p *Placement) place(table *pick.Table, class *pick.Class, r Request) error {
+	request := pick.Request{Key: pick.Key(class.Spec.Name, r.Tenant, pick.Material(r.Key)), Need: class.Need(r.Model, 0)}
+	if p.Keyless { // any key is as good as another
+		request.Key = pick.NewSpread(0).Next()
+	}
+	request.Stay = make([]uint64, len(table.Engines()))
+	for i := range request.Stay {
+		request.Stay[i] = pick.StayAll
+	}
+	for _, name := range r.Ejected {
+		n, ok := table.EngineNumber(name)
+		if !ok {
+			return unknown("engine", name, len(table.Engines()), func(i int) string { return table.Engines()[i].Name })
+		}
+		request.Stay[n] = 0
+	}
+	var err error
+	if p.Explanation, err = class.Explain(request); err != nil {
+		return badQuestion("%v", err)
+	}
+	if p.Keyless {
+		p.Shares = make(map[string]float64)
+		for _, w := range class.Source.Weights {
+			p.Shares[w.Engine] = float64(w.Quota) / snapshot.QuotaSum
+		}
+	}
+	walk := class.Walk(request)
+	step, ok := walk.Next()
+	if !ok {
+		p.Why = "every engine among weights and fallbacks is passed over; the client gets 503"
+		return nil
+	}
+	engine := table.Engines()[step.Engine]
+	p.Goes = engine.Name
+	endpoints := pick.NewEndpoints(engine.Endpoints)
+	order := endpoints.Walk(request.Key)
+	for i, ok := order.Next(); ok; i, ok = order.Next() {
+		p.Endpoints = append(p.Endpoints, endpoints.ID(i))
+	}
+	p.Why = reasonOf(class.Source, engine.Name)
+	return nil
+}
+
+// reasonOf is what the snapshot says of an engine of a source.
+func reasonOf(s *snapshot.Source, engine string) string {
+	for _, w := range s.Weights {
+		if w.Engine == engine {
+			return w.Text
+		}
+	}
+	for _, f := range s.Fallbacks {
+		if f.Engine == engine {
+			return "fallback: " + f.Text
+		}
+	}
+	return ""
+}
+
+// Text tells the steps in the order in which an agent takes them.
+func (p *Placement) Text(w io.Writer) {
+	if len(p.Matched) > 1 {
+		fmt.Fprintf(w, "class     %s: the first that matches; passed over: %q\n", p.Class, p.Matched[:len(p.Matched)-1])
+	} else {
+		fmt.Fprintf(w, "class     %s\n", p.Class)
+	}
+	if p.Keyless {
+		fmt.Fprintf(w, "key       none: such requests follow the weights")
+		for _, name := range sortedKeys(p.Shares) {
+			fmt.Fprintf(w, ", %s %s", name, figure.Percent(p.Shares[name]))
+		}
+		fmt.Fprintln(w, "; what follows is one of them")
+	} else {
+		fmt.Fprintf(w, "key       %016x, position %d of 2^32\n", p.Key, p.Position)
+	}
+	fmt.Fprintf(w, "layout    range %d, [%d, %d), belongs to %s\n", p.Range, p.From, p.To, p.Engine)
+	for i, c := range p.Order {
+		label := "          "
+		if i == 0 {
+			label = "order     "
+		}
+		note := ""
+		switch {
+		case c.LastResort:
+			note = ", as a last resort"
+		case c.Skipped != "":
+			note = ", passed over: " + c.Skipped
+		}
+		if c.Fallback {
+			note = ", fallback" + note
+		}
+		fmt.Fprintf(w, "%s%d  %s%s\n", label, c.Rank, c.Engine, note)
+	}
+	if p.Goes == "" {
+		fmt.Fprintln(w, "goes to   nowhere")
+	} else {
+		fmt.Fprintf(w, "goes to   %s", p.Goes)
+		if n := len(p.Endpoints); n > 0 {
+			fmt.Fprintf(w, " at %s", p.Endpoints[0])
+			if n > 1 {
+				fmt.Fprintf(w, ", then %s", p.Endpoints[1])
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "why       %s\n", p.Why)
+}

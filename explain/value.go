@@ -1,0 +1,206 @@
+package explain
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/irb-project/irb/solve"
+	"github.com/irb-project/irb/solve/figure"
+	"github.com/irb-project/irb/solve/model"
+	"github.com/irb-project/irb/solve/profile"
+)
+
+// Values ranks the engines by what more capacity there would save, and lists
+// what binds.
+type Values struct {
+	Now     *Outcome  `json:"now"`
+	Extra   string    `json:"extra"`   // how much capacity was added, "+10%"
+	Values  []Value   `json:"values"`  // the largest saving first
+	Binding []Binding `json:"binding"` // the largest price first
+}
+
+// Value is what capacity is worth at an engine. A further unit of capacity
+// saves
+//
+//	max utilization x limit price + sum over its delays of work x v (F' - D)
+//
+// ms per reference request: room at the limit, and the relief of delay
+// v² D'(v). It is the slope at plan; as the optimum is convex in capacity, a
+// finite addition saves at most that many times its size.
+type Value struct {
+	Engine      string  `json:"engine"`
+	CapacityRPS float64 `json:"capacity_rps"`
+	OfLimit     float64 `json:"of_limit"`
+	LimitMs     float64 `json:"limit_ms"`  // part of the slope
+	ReliefMs    float64 `json:"relief_ms"` // part of the slope
+	ExtraRPS    float64 `json:"extra_rps"` // added capacity
+	AtMostMsRPS float64 `json:"at_most_ms_rps"`
+	SavesMsRPS  float64 `json:"saves_ms_rps"` // by solving again
+	MeanMs      float64 `json:"saves_mean_ms"`
+}
+
+// Binding is a constraint that the plan would gladly break.
+type Binding struct {
+	What    string  `json:"what"`
+	PriceMs float64 `json:"price_ms"` // saved per (reference) request that it let through
+}
+
+// parseExtra reads how much capacity to add: "+10%" or "10" req/s.
+func parseExtra(text string) (amount, error) {
+	if text == "" {
+		return amount{}, badQuestion("the added capacity is empty, want 10 (req/s) or +10%%")
+	}
+	a, err := parseAmount(text)
+	if err != nil || !(a.value > 0) {
+		return amount{}, badQuestion("the added capacity is %q, want more than 0: 10 (req/s) or +10%%", text)
+	}
+	a.signed = true
+	return a, nil
+}
+
+// ValueCapacity adds capacity to each engine in turn and solves again.
+func ValueCapacity(ctx context.Context, fleet *model.Fleet, opts solve.Options, extra string) (*Values, error) {
+	more, err := parseExtra(extra)
+	if err != nil {
+		return nil, err
+	}
+	now, err := Resolve(ctx, fleet, opts)
+	if err != nil {
+		return nil, err
+	}
+	if now.plan == nil {
+		return nil, solve.ErrNoDemand
+	}
+	out := &Values{Now: now, Extra: extra, Binding: bindings(now.plan)}
+	for e, node := range now.plan.Engines {
+		if node.Limit > 0 {
+			out.Values = append(out.Values, slopeOfCapacity(now.plan, e))
+		}
+	}
+	err = inParallel(ctx, len(out.Values), func(ctx context.Context, i int) error {
+		return out.Values[i].solveAgain(ctx, fleet, opts, more, now)
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(out.Values, func(a, b Value) int { return cmp.Compare(b.SavesMsRPS, a.SavesMsRPS) })
+	return out, nil
+}
+
+// slopeOfCapacity returns the value of one more reference req/s of capacity.
+func slopeOfCapacity(p *solve.Plan, e int) Value {
+	node, load := &p.Engines[e], p.Reader.Load(e)
+	fitted := p.Profile(e)
+	reference := model.Source{PromptTokens: fitted.PromptTokens, OutputTokens: fitted.OutputTokens, Work: node.ReferenceWork}
+	v := Value{
+		Engine: node.Name, CapacityRPS: node.Capacity / node.ReferenceWork,
+		OfLimit: load.Work / node.Limit,
+		LimitMs: node.Limit / node.Capacity * p.Reader.EngineCost(reference, e).Limit,
+	}
+	relief := func(s *profile.Sink, load, perRequest float64) {
+		load = min(load, s.Limit)
+		left, _ := s.Marginal(load)
+		v.ReliefMs += perRequest * load / s.Capacity * (left - s.Delay(load))
+	}
+	if p.Work == model.WorkSplit {
+		relief(node.Prefill, load.Prompt, fitted.PromptTokens)
+		relief(node.Output, load.Output, fitted.OutputTokens)
+	} else {
+		relief(node.Delay, load.Work, node.ReferenceWork)
+	}
+	return v
+}
+
+func (v *Value) solveAgain(ctx context.Context, fleet *model.Fleet, opts solve.Options, more amount, now *Outcome) error {
+	changed := *fleet
+	changed.Engines = slices.Clone(fleet.Engines)
+	i := slices.IndexFunc(changed.Engines, func(e model.Engine) bool { return e.Name == v.Engine })
+	e := &changed.Engines[i]
+	was := e.CapacityRPS
+	e.CapacityRPS = more.of(was)
+	v.ExtraRPS = e.CapacityRPS - was
+	v.AtMostMsRPS = v.ExtraRPS * e.Health * (v.LimitMs + v.ReliefMs)
+	then, err := Resolve(ctx, &changed, opts)
+	if err != nil {
+		return fmt.Errorf("with more capacity at %s: %w", v.Engine, err)
+	}
+	v.SavesMsRPS = now.ObjectiveMsRPS - then.ObjectiveMsRPS
+	v.MeanMs = now.MeanLatencyMs - then.MeanLatencyMs
+	return nil
+}
+
+// bindings lists the limits, groups and caps with a price, and the pairs that a
+// share stops.
+func bindings(p *solve.Plan) []Binding {
+	var list []Binding
+	add := func(price float64, format string, args ...any) {
+		if math.Abs(price) > 1e-6 {
+			list = append(list, Binding{fmt.Sprintf(format, args...), price})
+		}
+	}
+	for e, node := range p.Engines {
+		fitted := p.Profile(e)
+		reference := model.Source{PromptTokens: fitted.PromptTokens, OutputTokens: fitted.OutputTokens, Work: node.ReferenceWork}
+		if p.Reader.AtLimit(e) && node.Limit > 0 {
+			add(p.Reader.EngineCost(reference, e).Limit, "engine %s is at its limit, %s reference req/s", node.Name, figure.Rate(node.Limit/node.ReferenceWork))
+		}
+	}
+	for i, g := range p.Groups {
+		source := p.Sources[g.Source]
+		add(p.Solution.GroupPriceMs[i], "%s, for %s/%s", g.Name, source.Cluster, source.Class)
+	}
+	for i, c := range p.Caps {
+		work := p.Engines[c.Engines[0]].ReferenceWork
+		add(p.Solution.CapPrice[i]*work, "%s", c.Name)
+	}
+	if p.Upper != nil {
+		for s, source := range p.Sources {
+			for _, f := range p.Reader.Flows(s) {
+				add(p.Reader.BoundPrice(s, f.Pair), "a share holds %s/%s at %s req/s on %s", source.Cluster, source.Class, figure.Rate(f.RPS), p.Engines[p.Col[f.Pair]].Name)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Binding) int { return cmp.Compare(math.Abs(b.PriceMs), math.Abs(a.PriceMs)) })
+	return list
+}
+
+// Text prints the ranking, a sentence for the best place, and what binds.
+func (v *Values) Text(w io.Writer) {
+	t := newTable("", "engine<", "capacity req/s", "of limit", "room ms", "relief ms", "more req/s", "saves at most", "re-solved", "mean ms")
+	for _, x := range v.Values[:min(len(v.Values), rowsShown)] {
+		t.add(x.Engine, figure.Rate(x.CapacityRPS), figure.Percent(x.OfLimit), figure.Ms(x.LimitMs), figure.Ms(x.ReliefMs),
+			figure.Rate(x.ExtraRPS), figure.Ms(x.AtMostMsRPS), figure.Ms(x.SavesMsRPS), figure.SignedMs(-x.MeanMs))
+	}
+	fmt.Fprintf(w, "value of capacity, each engine with %s more in turn (ms x req/s saved)\n\n", v.Extra)
+	t.write(w)
+	writeRest(w, len(v.Values)-rowsShown, "engines where it saves less")
+	fmt.Fprintln(w)
+	if len(v.Values) > 0 {
+		best := v.Values[0]
+		fmt.Fprintf(w, "%s req/s more at %s saves at most %s ms x req/s; re-solved: %s, %s ms of the mean latency\n", figure.Rate(best.ExtraRPS), best.Engine,
+			figure.Ms(best.AtMostMsRPS), figure.Ms(best.SavesMsRPS), figure.Ms(best.MeanMs))
+	}
+	for _, x := range v.Values {
+		if x.AtMostMsRPS <= 1e-6 && x.SavesMsRPS <= 1e-6 {
+			fmt.Fprintf(w, "more at %s saves nothing: it carries %s of its limit\n", x.Engine, figure.Percent(x.OfLimit))
+		}
+	}
+	fmt.Fprintln(w)
+	if len(v.Binding) == 0 {
+		fmt.Fprintln(w, "nothing binds: no engine is at its limit and no share or cap stops anything; what more capacity saves is queueing")
+		return
+	}
+	fmt.Fprintln(w, "what binds, with what one request more through it would save:")
+	for _, b := range v.Binding[:min(len(v.Binding), rowsShown)] {
+		if b.PriceMs > 0 {
+			fmt.Fprintf(w, "  %s ms: %s\n", figure.Ms(b.PriceMs), b.What)
+		} else {
+			fmt.Fprintf(w, "  %s ms, as it demands a minimum: %s\n", figure.Ms(-b.PriceMs), b.What)
+		}
+	}
+	writeRest(w, len(v.Binding)-rowsShown, "that bind less")
+}
