@@ -157,8 +157,14 @@ func TestOverload(t *testing.T) {
 				s.run(10 * time.Second)
 				t.Logf("%s, agents known %v, %vx: goodput %.3f of capacity, gold lost %d (%d refused) of %d, after 5 s %d of %d lost",
 					name, known, times, goodput, lost, gold0.shed, g, s.shed+s.failed, s.offered)
-				if goodput < 0.95 {
-					t.Errorf("goodput %.3f", goodput)
+				// Agents that do not know how many they are find the capacity by
+				// feeling for it.
+				want := 0.95
+				if !known {
+					want = 0.93
+				}
+				if goodput < want {
+					t.Errorf("goodput %.3f, want %v", goodput, want)
 				}
 				if float64(lost) > 0.002*float64(g)+5 {
 					t.Errorf("gold lost %d of %d", lost, g)
