@@ -32,20 +32,22 @@ func (m *bodyMemory) reserve(n int64) bool {
 
 func (m *bodyMemory) release(n int64) { m.gauge.Set(float64(m.used.Add(-n))) }
 
-// smallBody is the size of the pooled buffers, enough for most requests.
+// smallBody is the size of the pooled memory, enough for most requests.
 const smallBody = 16 << 10
 
-// bodyPool holds *bodyBuffer with room for smallBody.
+// bodyPool makes bodyBuffers that begin with pooled memory.
 type bodyPool struct {
 	memory *bodyMemory
-	pool   sync.Pool
+	small  sync.Pool // *[smallBody]byte
 }
 
 // bodyBuffer is a request body in memory. It is used by the request and by each
 // attempt's transport, which may read on after its attempt has failed; the last
-// one to let go returns it.
+// one to let go gives the memory back. Only the memory is pooled, not the
+// bodyBuffer, so that letting go twice can never touch another request's.
 type bodyBuffer struct {
 	data     []byte
+	small    *[smallBody]byte // what data began in
 	reserved int64
 	refs     atomic.Int32
 	gone     atomic.Bool // the request has let go: no retry
@@ -53,12 +55,12 @@ type bodyBuffer struct {
 }
 
 func (p *bodyPool) get() *bodyBuffer {
-	b, ok := p.pool.Get().(*bodyBuffer)
+	small, ok := p.small.Get().(*[smallBody]byte)
 	if !ok {
-		b = &bodyBuffer{data: make([]byte, 0, smallBody), pool: p}
+		small = new([smallBody]byte)
 	}
+	b := &bodyBuffer{data: small[:0], small: small, pool: p}
 	b.refs.Store(1)
-	b.gone.Store(false)
 	return b
 }
 
@@ -68,11 +70,11 @@ func (b *bodyBuffer) release() {
 	}
 	if b.reserved > 0 {
 		b.pool.memory.release(b.reserved)
-		b.reserved = 0
 	}
-	if cap(b.data) <= smallBody {
-		b.data = b.data[:0]
-		b.pool.pool.Put(b)
+	b.data = nil
+	if b.small != nil {
+		b.pool.small.Put(b.small)
+		b.small = nil
 	}
 }
 
@@ -86,6 +88,10 @@ func (b *bodyBuffer) grow(n int64) error {
 	}
 	if n > int64(cap(b.data)) {
 		b.data = append(make([]byte, 0, n), b.data...)
+		if b.small != nil {
+			b.pool.small.Put(b.small)
+			b.small = nil
+		}
 	}
 	return nil
 }

@@ -50,7 +50,6 @@ type exchange struct {
 	sse          sseScanner
 	writeTimeout time.Duration
 	writeLimit   time.Time // until when the write under way may take
-	forwarded    bool      // something of the answer was sent to the client
 
 	status     int
 	outcome    metrics.Outcome

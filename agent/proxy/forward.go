@@ -125,7 +125,9 @@ func (s *answerStream) writeHeader() {
 	}
 	x.closeIfDraining()
 	x.status = resp.StatusCode
-	x.forwarded = true
+	if x.body != nil {
+		x.body.drop() // no attempt will follow
+	}
 	x.extendWrite()
 	x.writer.WriteHeader(resp.StatusCode)
 }

@@ -12,6 +12,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -225,6 +227,48 @@ func TestUploadThatBreaksOff(t *testing.T) {
 	eventually(t, "the request counted as canceled", func() bool {
 		return r.metric(`irb_requests_total{class="chat",engine="a",outcome="canceled"}`) == "1"
 	})
+	r.idle()
+}
+
+// TestBodiesAreNotMixedUp sends many bodies at once, with failures and retries
+// in between: every engine gets a whole body, every client its own back.
+func TestBodiesAreNotMixedUp(t *testing.T) {
+	var asked atomic.Int32
+	flaky := engine(t, func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		switch asked.Add(1) % 4 {
+		case 0:
+			panic(http.ErrAbortHandler)
+		case 1:
+			w.WriteHeader(502)
+		default:
+			w.Write(b)
+		}
+	})
+	echo := engine(t, func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		w.Write(b)
+	})
+	r := start(t, fleet(named("a", flaky), named("b", echo)), "[retry]\nbudget_floor = 1000\nbudget_ratio = 1\n")
+	var all sync.WaitGroup
+	for g := range 16 {
+		all.Go(func() {
+			for i := range 60 {
+				body := fmt.Sprintf(`{"model":"m","prompt":"%s"}`, strings.Repeat(fmt.Sprint(g, i, " "), 1+(g*i)%4000))
+				resp, err := r.do(context.Background(), "POST", "/v1/x", strings.NewReader(body))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				b, err := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if err != nil || resp.StatusCode != 200 || string(b) != body {
+					t.Errorf("%d.%d: %d, %v, %.80q", g, i, resp.StatusCode, err, b)
+				}
+			}
+		})
+	}
+	all.Wait()
 	r.idle()
 }
 

@@ -93,7 +93,7 @@ func (x *exchange) upgrade(t *try, resp *http.Response) *failure {
 	}
 	defer conn.Close()
 	t.watch.stop()
-	x.forwarded, x.status = true, resp.StatusCode
+	x.status = resp.StatusCode
 	if !x.proxy.upgrades.add(conn) {
 		return nil
 	}
