@@ -52,3 +52,23 @@ func (t *table) write(w io.Writer) {
 		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
 	}
 }
+
+// markdown prints the table for a page that renders it.
+func (t *table) markdown(w io.Writer) {
+	for i, row := range t.rows {
+		cells := make([]string, len(row))
+		for j, cell := range row {
+			cells[j] = strings.ReplaceAll(cell, "|", `\|`)
+		}
+		fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
+		if i > 0 {
+			continue
+		}
+		for j := range cells {
+			if cells[j] = "---:"; t.left[j] {
+				cells[j] = "---"
+			}
+		}
+		fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
+	}
+}
