@@ -35,6 +35,7 @@ type Set struct {
 	retries     *prometheus.CounterVec
 	retriesHeld *prometheus.CounterVec
 	reloads     *prometheus.CounterVec
+	configs     *prometheus.CounterVec
 
 	// DecisionsDropped counts decision records that the log was too slow for.
 	DecisionsDropped prometheus.Counter
@@ -79,6 +80,9 @@ func New(now func() time.Time) *Set {
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "irb_reloads_total", Help: "New weight files by result.",
 		}, []string{"result"}),
+		configs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "irb_config_reloads_total", Help: "Readings of agent.toml on SIGHUP by result.",
+		}, []string{"result"}),
 		DecisionsDropped: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "irb_decisions_dropped_total", Help: "Sampled decisions that could not be logged.",
 		}),
@@ -87,7 +91,7 @@ func New(now func() time.Time) *Set {
 		}),
 	}
 	s.registry.MustRegister(s.requests, s.inFlight, s.latency, s.ttft, s.tbot, s.retries, s.retriesHeld,
-		s.reloads, s.DecisionsDropped, s.BodyBytes,
+		s.reloads, s.configs, s.DecisionsDropped, s.BodyBytes,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.registerSnapshot(now)
 	return s
@@ -133,6 +137,15 @@ func (s *Set) Serving(snap Snapshot) { s.snapshot.Store(&snap) }
 
 // Reload counts a new weight file; result is a word of the reloading code.
 func (s *Set) Reload(result string) { s.reloads.WithLabelValues(result).Inc() }
+
+// ConfigReload counts a reading of the settings.
+func (s *Set) ConfigReload(accepted bool) {
+	result := "refused"
+	if accepted {
+		result = "accepted"
+	}
+	s.configs.WithLabelValues(result).Inc()
+}
 
 // Handler serves the metrics.
 func (s *Set) Handler() http.Handler {

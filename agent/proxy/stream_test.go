@@ -190,29 +190,34 @@ func TestSlowReader(t *testing.T) {
 
 // TestTokenTimes: the times of tokens come from the stream's content and usage.
 func TestTokenTimes(t *testing.T) {
+	next := make(chan bool)
 	e := engine(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		for _, event := range []string{
-			`{"choices":[{"delta":{"role":"assistant","content":""}}]}`,
-			`{"choices":[{"delta":{"content":"a"}}]}`,
-			`{"choices":[{"delta":{"content":"b"}}]}`,
-			`{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":5}}`,
-			`[DONE]`,
+		for _, events := range []string{
+			"data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n",
+			"data: {\"choices\":[{\"delta\":{\"content\":\"b\"}}]}\n\n" +
+				"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":5}}\n\ndata: [DONE]\n\n",
 		} {
-			fmt.Fprintf(w, "data: %s\n\n", event)
+			io.WriteString(w, events)
 			w.(http.Flusher).Flush()
-			time.Sleep(2 * time.Millisecond)
+			<-next
 		}
 	})
 	r := start(t, fleet(named("a", e)), "")
-	read(t, r.post(streamBody))
-	eventually(t, "the request counted", func() bool {
-		return r.metric(`irb_requests_total{class="chat",engine="a",outcome="ok"}`) == "1"
-	})
-	for _, name := range []string{"irb_time_to_first_token_seconds_count", "irb_time_between_output_tokens_seconds_count"} {
-		if n := r.metric(name + `{class="chat",engine="a"}`); n != "1" {
-			t.Errorf("%s: %q, want 1", name, n)
+	resp := r.post(streamBody)
+	defer resp.Body.Close()
+	reader := bufio.NewReader(resp.Body)
+	for _, part := range []string{`"a"`, "[DONE]"} {
+		for line := ""; !strings.Contains(line, part); {
+			var err error
+			if line, err = reader.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
 		}
+		next <- true
+	}
+	for _, name := range []string{"irb_time_to_first_token_seconds_count", "irb_time_between_output_tokens_seconds_count"} {
+		eventually(t, name+" of 1", func() bool { return r.metric(name+`{class="chat",engine="a"}`) == "1" })
 	}
 }
 

@@ -263,21 +263,28 @@ func (a *agent) wait(signals <-chan os.Signal) error {
 
 // reloadConfig takes over agent.toml, all of it or nothing.
 func (a *agent) reloadConfig() {
-	next, err := config.Load(a.path)
+	err := a.takeConfig()
+	a.metrics.ConfigReload(err == nil)
 	if err != nil {
 		a.log.Error("agent.toml refused, the old settings stay", "err", err)
 		return
 	}
+	a.log.Info("agent.toml taken over")
+}
+
+func (a *agent) takeConfig() error {
+	next, err := config.Load(a.path)
+	if err != nil {
+		return err
+	}
 	old := a.config.Load()
 	if keys := config.NeedsRestart(old, next); len(keys) > 0 {
-		a.log.Error("agent.toml refused, the old settings stay: these take a restart", "settings", strings.Join(keys, ", "))
-		return
+		return fmt.Errorf("a restart is needed for: %s", strings.Join(keys, ", "))
 	}
 	if serving := a.reloader.Serving(); serving != nil && !slices.Equal(old.TrustedHeaders, next.TrustedHeaders) {
 		t, err := pick.NewTable(serving.Snapshot, next.Cluster, next.TrustedHeaders...)
 		if err != nil {
-			a.log.Error("agent.toml refused, the old settings stay", "err", err)
-			return
+			return err
 		}
 		defer a.proxy.SetTable(t)
 	}
@@ -285,7 +292,7 @@ func (a *agent) reloadConfig() {
 	_ = a.level.UnmarshalText([]byte(next.Log.Level))
 	a.config.Store(next)
 	a.proxy.SetConfig(next)
-	a.log.Info("agent.toml taken over")
+	return nil
 }
 
 // drain ends without losing a request: first only /readyz fails, and answers

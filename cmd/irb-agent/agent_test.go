@@ -213,7 +213,7 @@ func TestSignalsAndStatus(t *testing.T) {
 	}
 	f.write("agent.toml", bytes.Replace(text, []byte("100ms"), []byte("200ms"), 1))
 	r.signals <- syscall.SIGHUP
-	eventually(t, "the refusal", func() bool { return strings.Contains(r.log.String(), "these take a restart\" settings=poll_interval") })
+	eventually(t, "the refusal", func() bool { return strings.Contains(r.log.String(), "a restart is needed for: poll_interval") })
 
 	debug := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("unix", f.path("debug.sock"))
