@@ -14,6 +14,7 @@ import (
 	"github.com/irb-project/irb/explain"
 	"github.com/irb-project/irb/solve"
 	"github.com/irb-project/irb/solve/input"
+	"github.com/irb-project/irb/solve/lp"
 	"github.com/irb-project/irb/solve/model"
 	"github.com/irb-project/irb/solve/proof"
 )
@@ -32,6 +33,7 @@ type solveFlags struct {
 	expiresIn     time.Duration
 	author        string
 	reason        string
+	judge         bool
 	json          bool
 }
 
@@ -70,6 +72,7 @@ Exit codes: 0 written, 1 failure, 2 usage or bad input, 3 infeasible.`,
 	flags.DurationVar(&f.expiresIn, "expires-in", 24*time.Hour, "how long agents may take the file into service")
 	flags.StringVar(&f.author, "author", "", "who made it, free text")
 	flags.StringVar(&f.reason, "reason", "", "why, free text")
+	flags.BoolVar(&f.judge, "judge", false, "have CLP confirm the optimum, apart from the solver; no file without its consent")
 	flags.BoolVar(&f.json, "json", false, "print the plan as JSON instead of the summary")
 	return cmd
 }
@@ -132,6 +135,12 @@ func (a *app) solve(ctx context.Context, f solveFlags) error {
 	if err != nil {
 		return solveError(err)
 	}
+	if f.judge {
+		progress.stage("asking CLP")
+		if err := a.judge(ctx, plan); err != nil {
+			return err
+		}
+	}
 	progress.stage("finding fallbacks")
 	if f.contingencies < 0 {
 		f.contingencies = plan.DefaultContingencies()
@@ -157,6 +166,22 @@ func (a *app) solve(ctx context.Context, f solveFlags) error {
 		return err
 	}
 	return a.reportSolve(f, file, plan.Elapsed)
+}
+
+// judge asks CLP for its own bound on the plan.
+func (a *app) judge(ctx context.Context, plan *solve.Plan) error {
+	start := time.Now()
+	verdict, err := lp.Judge(ctx, plan.Problem, plan.Solution)
+	if err != nil {
+		return err
+	}
+	if !verdict.Agrees {
+		return fmt.Errorf("judge: CLP disagrees: it proves no more than %.10g ms x req/s where the plan has %.10g (gap %.1e, tolerance %.0e); no file written",
+			verdict.Bound, verdict.Objective, verdict.Gap, lp.JudgeGap)
+	}
+	fmt.Fprintf(a.stderr, "judge: CLP agrees: no plan below %.10g ms x req/s by its own duals over all pairs (gap %.1e, %s)\n",
+		verdict.Bound, max(0, verdict.Gap), time.Since(start).Round(10*time.Microsecond))
+	return nil
 }
 
 func solveError(err error) error {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/irb-project/irb/solve/lp"
 )
 
 const twoRegions = "../../examples/two-regions"
@@ -80,6 +82,19 @@ func TestSolveWithPrevious(t *testing.T) {
 	foreign := newKeys(t)
 	r.expect(t, exitVerify, "--previous-pub", "solve", twoRegions, "-o", next, "--key", filepath.Join(foreign, "irb.key"), "--previous", weights)
 	r.expect(t, exitOK, "", "solve", twoRegions, "-o", next, "--key", filepath.Join(foreign, "irb.key"), "--previous", weights, "--previous-pub", pub)
+}
+
+func TestSolveJudge(t *testing.T) {
+	dir := newKeys(t)
+	var r run
+	for _, fleet := range []string{twoRegions, twoRegions + "-queueing", "../../examples/follow-the-sun"} {
+		args := []string{"solve", fleet, "-o", filepath.Join(dir, "weights.toml"), "--key", filepath.Join(dir, "irb.key"), "--judge"}
+		if lp.Available {
+			r.expect(t, exitOK, "judge: CLP agrees", args...)
+		} else {
+			r.expect(t, exitFailure, "built without", args...)
+		}
+	}
 }
 
 func TestSolveSplit(t *testing.T) {
