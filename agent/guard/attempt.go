@@ -7,16 +7,17 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	Success  Outcome = iota
-	Neutral          // the request itself was refused (4xx), or the client left
-	Pushback         // the endpoint is full: 429 or 503
-	Fault            // 5xx, no connection, no answer in time, broken off
+	Neutral Outcome = iota // the request itself was refused (4xx), or the client left
+	Success
+	Pushback // the endpoint is full: 429 or 503
+	Fault    // 5xx, no connection, no answer in time, broken off
 )
 
 // Work is what a request asks for, as far as it is known.
 type Work struct {
 	PromptTokens float64 // 0: the mean of the source
 	Stream       bool    // the first sign of an answer is its first token
+	Untimed      bool    // no generation: how long it takes says nothing
 }
 
 // Attempt is one request at one endpoint, from Begin to End. It is a value; it
@@ -39,13 +40,18 @@ func (c *Class) Begin(engine, i int, w Work, now time.Time) Attempt {
 	if !w.Stream {
 		ns += float64(e.tbotNs.Load()) * c.outputTokens
 	}
+	if w.Untimed {
+		ns = 0
+	}
 	a := Attempt{
 		endpoint: e, class: c, began: now, netUs: c.netUs[engine], expected: int64(ns / 1000)}
 	e.inFlight.Add(1)
 	e.work.Add(int64(1000 * c.plan.engines[engine].referenceRequests(prompt, c.outputTokens)))
-	e.waiting.Add(1)
-	e.waitingStartUs.Add(now.UnixMicro() + a.netUs)
-	e.waitingExpectedUs.Add(a.expected)
+	if a.expected > 0 {
+		e.waiting.Add(1)
+		e.waitingStartUs.Add(now.UnixMicro() + a.netUs)
+		e.waitingExpectedUs.Add(a.expected)
+	}
 	return a
 }
 
@@ -63,6 +69,9 @@ func (a *Attempt) First(now time.Time) {
 
 // settle takes the attempt out of those that nothing has come back for.
 func (a *Attempt) settle() {
+	if a.expected <= 0 {
+		return
+	}
 	e := a.endpoint
 	e.waiting.Add(-1)
 	e.waitingStartUs.Add(-a.began.UnixMicro() - a.netUs)

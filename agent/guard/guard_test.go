@@ -673,6 +673,19 @@ func TestClassElsewhere(t *testing.T) {
 	h.pass(time.Second)
 }
 
+// TestUntimed: how long a session or a list of models takes says nothing.
+func TestUntimed(t *testing.T) {
+	h := newHand(fleet(2, 100, 0.6), Defaults())
+	for range 20 {
+		h.class().Begin(0, 0, Work{Untimed: true}, h.now)
+		h.answer(1, 80*time.Millisecond, Success)
+	}
+	h.pass(time.Minute)
+	if h.weight(0) != 1 || !math.IsNaN(h.plan.peers[0].members[0].judged.ratio) || h.plan.Endpoint(0, 0).InFlight() != 20 {
+		t.Errorf("weight %v, judged %v", h.weight(0), h.plan.peers[0].members[0].judged)
+	}
+}
+
 func TestViews(t *testing.T) {
 	h := newHand(fleet(2, 100, 0.6), Defaults())
 	for range 5 {

@@ -282,6 +282,15 @@ func (p *peers) makeMarks(now time.Time) *marks {
 	return m
 }
 
+// keepOf returns the threshold of an endpoint; one of an engine that the class
+// does not reach keeps all that gets there, which only hard affinity can.
+func (m *marks) keepOf(engine, i int) uint64 {
+	if keep := m.keep[engine]; keep != nil {
+		return keep[i]
+	}
+	return stayAll
+}
+
 func (m *marks) equal(o *marks) bool {
 	return slices.Equal(m.stay, o.stay) && slices.EqualFunc(m.keep, o.keep, slices.Equal[[]uint64])
 }

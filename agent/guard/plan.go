@@ -212,15 +212,19 @@ func (c *Class) reach() []int {
 	if c.source == nil {
 		return nil
 	}
-	for _, w := range c.source.Weights {
-		if n, ok := c.plan.number(w.Engine); ok {
+	add := func(name string) {
+		if n, ok := c.plan.number(name); ok {
 			list = append(list, n)
 		}
 	}
+	for _, name := range c.source.LayoutTo {
+		add(name)
+	}
+	for _, w := range c.source.Weights {
+		add(w.Engine)
+	}
 	for _, f := range c.source.Fallbacks {
-		if n, ok := c.plan.number(f.Engine); ok {
-			list = append(list, n)
-		}
+		add(f.Engine)
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
@@ -259,8 +263,7 @@ const (
 func (c *Class) Grade(engine, i int, key uint64, now time.Time) Grade {
 	e := c.plan.endpoints[engine][i]
 	if c.peers != nil {
-		keep := c.peers.marks.Load().keep[engine]
-		switch k := keep[i]; {
+		switch k := c.peers.marks.Load().keepOf(engine, i); {
 		case k == 0:
 			if e.breaker.takeProbe(now) {
 				return Clear
