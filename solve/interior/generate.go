@@ -11,19 +11,28 @@ import (
 
 const (
 	firstPairs = 40   // cheapest pairs that a source starts with
+	takenPairs = 16   // pairs that a source may add per round
 	firstMu    = 30.0 // sum of products of a first point, in units of worth
-	roughGap   = 0.01 // of the first round, likewise
-	// reach is how far above its source's price a pair may be to be in the
-	// second round, and violation how far below to be added to a later one, as
-	// fractions of a typical price.
-	reach      = 0.3
-	nearby     = 0.05
-	violation  = 1e-3
-	takenPairs = 16
 	maxRounds  = 20
 
-	targetGap   = 1e-10
-	feasibility = 1e-11
+	// A rough round ends at roughGap, likewise in units of worth. Rough rounds
+	// end when less than roughMissing of the pairs were missing.
+	roughGap     = 0.01
+	roughMissing = 0.01
+	maxRough     = 8
+
+	// Margins of a pair's price to its source's, as parts of a typical price:
+	// for a price of shedding in rough rounds, to be kept after them, to be
+	// added with others that are missing, and to be missing.
+	roughShed      = 3
+	reach          = 0.3
+	nearby         = 0.05
+	roughViolation = 0.03
+	violation      = 1e-7
+
+	targetGap    = 1e-10 // of the last rounds, relative to the objective
+	certifiedGap = 1e-9  // over all pairs, likewise
+	feasibility  = 1e-11 // relative to a source's demand or a row's maximum
 )
 
 // generator is one run of column generation: the program over a changing set
@@ -35,14 +44,18 @@ type generator struct {
 	in    []bool
 	y     []float64 // row prices
 	u     []float64 // source prices
+	rough []float64 // per source, a price of shedding for rough rounds
 	steps int
 }
 
 func newGenerator(g *rows.Program, goal goal, y []float64) *generator {
-	c := &generator{g: g, goal: goal, y: y, in: make([]bool, g.Pairs())}
+	c := &generator{g: g, goal: goal, y: y, in: make([]bool, g.Pairs()), rough: slices.Clone(goal.shed)}
 	spread := c.shortlist(firstPairs)
 	if goal.latency {
 		c.goal.price = max(spread, c.typicalCost())
+		for s := range c.rough {
+			c.rough[s] = min(c.goal.shed[s], max(0, c.rough[s])+roughShed*c.goal.price)
+		}
 	}
 	return c
 }
@@ -51,7 +64,7 @@ func newGenerator(g *rows.Program, goal goal, y []float64) *generator {
 // in the mean, and a little of its other costs: a scale where pairs do not
 // differ.
 func (c *generator) typicalCost() (ms float64) {
-	_, mean := contents(c.g)
+	mean, _ := meanContents(c.g)
 	price, n := [rows.Kinds]float64{}, [rows.Kinds]float64{}
 	for j := range c.g.Rows[:c.g.CapRow] {
 		price[c.g.Rows[j].Kind] += c.y[j]
@@ -84,6 +97,7 @@ func (c *generator) shortlist(n int) (spreadMs float64) {
 		sorted = append(sorted[:0], prices...)
 		last := smallest(sorted, n)
 		first := slices.Min(prices)
+		c.rough[s] = last - slices.Min(c.g.CostMs[c.g.Row[s]:c.g.Row[s+1]])
 		spreadMs += served * (last - first)
 		total += served
 		taken := 0
@@ -98,10 +112,18 @@ func (c *generator) shortlist(n int) (spreadMs float64) {
 }
 
 // held says whether pair k must be in the program whatever its price: a lower
-// bound or a stay term holds flow to it.
+// bound, a stay term or the minimum of a group holds flow to it.
 func (c *generator) held(k int) bool {
 	stay, _ := c.g.StayTerm(k)
-	return stay > 0 || (c.g.Lower != nil && c.g.Lower[k] > 0)
+	if stay > 0 || (c.g.Lower != nil && c.g.Lower[k] > 0) {
+		return true
+	}
+	for _, j := range c.g.PairGroups(k) {
+		if c.g.Rows[j].Min > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // smallest returns the n-th smallest value of x (the largest if there are
@@ -171,6 +193,7 @@ func (c *generator) take(margin float64) (added int) {
 			}
 		}
 	}
+	slices.Sort(c.pairs)
 	return len(c.pairs) - before
 }
 
@@ -215,24 +238,55 @@ type outcome struct {
 // run solves the program. The error is errStalled if a point is returned that
 // is short of the gap asked for.
 func (c *generator) run(ctx context.Context) (*outcome, error) {
-	if _, err := c.solve(ctx, roughGap, 1e-4*roughGap); err != nil && !errors.Is(err, errStalled) {
+	if err := c.approach(ctx); err != nil {
 		return nil, err
-	}
-	if c.goal.latency {
-		c.narrow(reach * c.goal.price)
-		c.take(reach * c.goal.price)
 	}
 	for range maxRounds {
 		o, err := c.solve(ctx, c.target(), feasibility)
 		if err != nil && !errors.Is(err, errStalled) {
 			return nil, err
 		}
-		if c.take(-violation*c.goal.price) == 0 {
+		if c.certified(o) || c.take(-violation*c.goal.price) == 0 {
 			return o, err
 		}
 		c.take(nearby * c.goal.price)
 	}
 	return nil, errStalled
+}
+
+// certified says whether an outcome is optimal over all pairs, not only those
+// of its program.
+func (c *generator) certified(o *outcome) bool {
+	if !c.goal.latency {
+		return false
+	}
+	bound, _ := c.g.Bound(c.y)
+	return math.Abs(rows.Gap(c.g.Objective(o.flows(o.pt, vanishing)), bound)) <= certifiedGap
+}
+
+// approach runs rough rounds until few pairs are missing, and then keeps the
+// pairs within reach of the prices. What does not fit the pairs at hand is shed
+// at a moderate price there, which keeps the program well-conditioned.
+func (c *generator) approach(ctx context.Context) error {
+	shed := c.goal.shed
+	if c.goal.latency {
+		c.goal.shed = c.rough
+	}
+	for range maxRough {
+		_, err := c.solve(ctx, roughGap, 1e-4*roughGap)
+		if err != nil && !errors.Is(err, errStalled) {
+			return err
+		}
+		if missing := c.take(-roughViolation * c.goal.price); float64(missing) <= roughMissing*float64(len(c.pairs)) {
+			break
+		}
+	}
+	c.goal.shed = shed
+	if c.goal.latency {
+		c.narrow(reach * c.goal.price)
+		c.take(reach * c.goal.price)
+	}
+	return nil
 }
 
 // target is the absolute gap to end at, in units of worth. Costs without any
@@ -256,14 +310,18 @@ func (c *generator) clear() {
 	c.pairs = c.pairs[:0]
 }
 
-// solve solves the program over the present pairs, and takes its prices.
+// solve solves the program over the present pairs, and takes its prices. Where
+// long steps stall, it starts again with cautious ones.
 func (c *generator) solve(ctx context.Context, gap, feasibility float64) (*outcome, error) {
-	slices.Sort(c.pairs)
 	b := newProgram(c.g, c.pairs, c.goal)
-	pt := b.start(c.y, firstMu/float64(len(b.q.c)))
-	s := newSolver(b.q, pt)
+	mu := firstMu / float64(len(b.q.c))
+	s := newSolver(b.q, b.start(c.y, mu))
 	err := s.run(ctx, gap, feasibility)
+	if errors.Is(err, errStalled) {
+		s.cautious, s.pt = true, b.start(c.y, mu)
+		err = s.run(ctx, gap, feasibility)
+	}
 	c.steps += s.steps
-	c.y, c.u = b.prices(pt), b.sourcePrices(pt)
-	return &outcome{b, pt}, err
+	c.y, c.u = b.prices(s.pt), b.sourcePrices(s.pt)
+	return &outcome{b, s.pt}, err
 }

@@ -130,8 +130,8 @@ func finish(ctx context.Context, c *generator, o *outcome) (*model.Solution, err
 		}
 		last = a
 	}
-	if !(best.gap <= acceptedGap) {
-		return nil, fmt.Errorf("%w: at %.3g", errStalled, best.gap)
+	if !(best.gap <= acceptedGap && best.over <= acceptedGap) {
+		return nil, fmt.Errorf("%w: gap %.3g, residual %.3g", errStalled, best.gap, best.over)
 	}
 	return best.Solution, nil
 }
@@ -171,15 +171,11 @@ func missed(g *rows.Program, flows []model.Flow) (worst float64) {
 	return worst
 }
 
-// better says whether a is the better answer: the gap counts from where it
-// matters, the violation before that.
+// better says whether a is the better answer: first by its residual where that
+// matters, then by its gap, then by what is left of both.
 func (a answer) better(than answer) bool {
-	const rounding = 1e-12
-	if g, h := max(a.gap, acceptedGap/100), max(than.gap, acceptedGap/100); g != h {
-		return g < h
-	}
-	if g, h := max(a.over, rounding), max(than.over, rounding); g != h {
-		return g < h
-	}
-	return a.gap < than.gap
+	const residual, gap = 5e-10, acceptedGap / 100
+	return slices.Compare(
+		[]float64{max(a.over, residual), max(a.gap, gap), max(a.over, feasibility), a.gap},
+		[]float64{max(than.over, residual), max(than.gap, gap), max(than.over, feasibility), than.gap}) < 0
 }

@@ -37,8 +37,8 @@ const (
 // generator is one run of column generation.
 type generator struct {
 	g     *rows.Program
-	in    []bool // pairs of the master
-	n     int    // how many
+	in    []bool    // pairs of the master
+	n     int       // how many
 	loads []float64 // per row, nil before the first answer
 	span  []float64 // per row, absolute
 }
