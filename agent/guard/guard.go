@@ -7,14 +7,14 @@
 // allocation. Ten times a second a tick looks at the counters, judges, and
 // publishes anew. Nothing here has a clock: the time is an argument.
 //
-//	endpoint.go   what is counted per endpoint
-//	attempt.go    one request at one endpoint
-//	breaker.go    ejection after faults, probes, slow start
-//	peers.go      penalties of those that are worse than their peers
-//	limit.go      what an endpoint is expected to do, and how much it may get
-//	admission.go  what is refused when there is more than can be served
-//	budget.go     how many retries are sent
-//	absorb.go     how much a fallback takes
+//	endpoint.go, attempt.go  what is counted: per endpoint, of one request there
+//	limit.go, curve.go       what an endpoint is expected to do, how much it may get
+//	breaker.go               ejection after faults, probes, slow start
+//	evidence.go, penalty.go  what is seen of an endpoint beside its peers, and the price
+//	peers.go, marks.go       how much of a class's capacity may be taken away
+//	grade.go                 how well an endpoint suits a request
+//	admission.go, gate.go    what is refused when there is more than can be served
+//	budget.go, absorb.go     how many retries are sent, how much a fallback takes
 //
 // Every mark fades by itself, so after any disturbance an agent returns to the
 // plan, and several agents need not agree on anything.

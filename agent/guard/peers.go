@@ -19,12 +19,6 @@ type peers struct {
 	panic   bool
 }
 
-// marks is what peers publish for requests. It is not changed once published.
-type marks struct {
-	stay []uint64   // by engine, see pick.Request
-	keep [][]uint64 // by engine and endpoint: of the keys that come to it, those that stay
-}
-
 // member is an endpoint as its peers see it.
 type member struct {
 	endpoint *Endpoint
@@ -37,73 +31,6 @@ type member struct {
 	judged   verdict
 	weight   float64 // after caps; what was published
 	state    State
-}
-
-// totals are the counts of an endpoint.
-type totals struct{ observedUs, expectedUs, samples, successes, faults float64 }
-
-// verdict is what the evidence on a member says; NaN: not enough of it.
-type verdict struct{ ratio, errors float64 }
-
-func (e *Endpoint) totals() totals {
-	return totals{
-		float64(e.observedUs.Load()), float64(e.expectedUs.Load()), float64(e.samples.Load()),
-		float64(e.successes.Load()), float64(e.faults.Load()),
-	}
-}
-
-const (
-	// evidenceMemory is for how long an answer counts, where few come.
-	evidenceMemory = 10 * time.Second
-	// evidenceSamples is how many answers count at most, where many come.
-	evidenceSamples = 20
-	// minOverdue is how many requests must wait for a sign at once before their
-	// ages count: a single one may just be large.
-	minOverdue = 3
-)
-
-// observe takes in what came since the last tick.
-func (m *member) observe(dt time.Duration) {
-	now := m.endpoint.totals()
-	keep := math.Exp(-dt.Seconds() / evidenceMemory.Seconds())
-	add := func(sum *float64, last *float64, total float64) {
-		*sum = *sum*keep + total - *last
-		*last = total
-	}
-	e := &m.evidence
-	add(&e.observedUs, &m.seen.observedUs, now.observedUs)
-	add(&e.expectedUs, &m.seen.expectedUs, now.expectedUs)
-	add(&e.samples, &m.seen.samples, now.samples)
-	add(&e.successes, &m.seen.successes, now.successes)
-	add(&e.faults, &m.seen.faults, now.faults)
-	if f := evidenceSamples / e.samples; f < 1 {
-		e.observedUs, e.expectedUs, e.samples = e.observedUs*f, e.expectedUs*f, e.samples*f
-	}
-	if f := evidenceSamples / (e.successes + e.faults); f < 1 {
-		e.successes, e.faults = e.successes*f, e.faults*f
-	}
-}
-
-// judge says what the evidence amounts to.
-func (m *member) judge(now time.Time, s *Settings) {
-	m.judged = verdict{math.NaN(), math.NaN()}
-	overdue, age := m.endpoint.overdue(now)
-	if overdue < minOverdue {
-		overdue, age = 0, 0
-	}
-	e := &m.evidence
-	if n := float64(s.MinSamples); e.samples+float64(overdue) >= n {
-		ratio := 0.0
-		if e.expectedUs > 0 {
-			ratio = e.observedUs / e.expectedUs
-		}
-		if r := max(ratio, age); r > 0 {
-			m.judged.ratio = r
-		}
-	}
-	if n := e.successes + e.faults; n >= float64(s.MinSamples) {
-		m.judged.errors = e.faults / n
-	}
 }
 
 // tick judges all members and publishes what follows.
@@ -121,44 +48,6 @@ func (p *peers) tick(now time.Time, dt time.Duration, s *Settings, report func(C
 		}
 	}
 	p.publish(now, s, report)
-}
-
-// others gives medians of what is known, without one of its values.
-type others struct{ sorted []float64 }
-
-func newOthers(members []member, value func(*member) float64) others {
-	var o others
-	for i := range members {
-		if x := value(&members[i]); !math.IsNaN(x) {
-			o.sorted = append(o.sorted, x)
-		}
-	}
-	slices.Sort(o.sorted)
-	return o
-}
-
-// median returns the median without one x, or of all if x is NaN; NaN if
-// nothing is left.
-func (o others) median(x float64) float64 {
-	n := len(o.sorted)
-	at := func(i int) float64 { return o.sorted[i] }
-	if !math.IsNaN(x) {
-		gone, _ := slices.BinarySearch(o.sorted, x)
-		n--
-		at = func(i int) float64 {
-			if i >= gone {
-				i++
-			}
-			return o.sorted[i]
-		}
-	}
-	switch {
-	case n <= 0:
-		return math.NaN()
-	case n%2 == 1:
-		return at(n / 2)
-	}
-	return (at(n/2-1) + at(n/2)) / 2
 }
 
 // alikeErrors: an endpoint whose peers fail at least this fraction as often is
@@ -250,49 +139,6 @@ func (p *peers) publish(now time.Time, s *Settings, report func(Change)) {
 	if last := p.marks.Load(); last == nil || !next.equal(last) {
 		p.marks.Store(next)
 	}
-}
-
-// makeMarks turns weights into thresholds. An engine keeps the keys that its
-// best endpoint would keep; of those each endpoint keeps its part. An engine
-// that gets a probe is passed by no key until the probe is taken.
-func (p *peers) makeMarks(now time.Time) *marks {
-	m := &marks{stay: slices.Clone(p.plan.spec.Stay), keep: make([][]uint64, len(p.plan.engines))}
-	best := make([]float64, len(p.plan.engines))
-	for i := range p.members {
-		b := &p.members[i]
-		best[b.engine] = max(best[b.engine], b.weight)
-	}
-	for i := range p.members {
-		b := &p.members[i]
-		if b.weight == 0 && b.endpoint.breaker.wantsProbe(now) {
-			best[b.engine] = 1
-		}
-	}
-	for i := range p.members {
-		b := &p.members[i]
-		if m.keep[b.engine] == nil {
-			m.keep[b.engine] = make([]uint64, len(p.plan.endpoints[b.engine]))
-			// 0 would mean that not even the last resort is there.
-			m.stay[b.engine] = min(m.stay[b.engine], max(1, threshold(best[b.engine])))
-		}
-		if best[b.engine] > 0 {
-			m.keep[b.engine][b.index] = threshold(b.weight / best[b.engine])
-		}
-	}
-	return m
-}
-
-// keepOf returns the threshold of an endpoint; one of an engine that the class
-// does not reach keeps all that gets there, which only hard affinity can.
-func (m *marks) keepOf(engine, i int) uint64 {
-	if keep := m.keep[engine]; keep != nil {
-		return keep[i]
-	}
-	return stayAll
-}
-
-func (m *marks) equal(o *marks) bool {
-	return slices.Equal(m.stay, o.stay) && slices.EqualFunc(m.keep, o.keep, slices.Equal[[]uint64])
 }
 
 // tell reports a change of the member's state.

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"math/bits"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -238,72 +237,4 @@ func (p *Plan) signature(reach []int) string {
 		b.WriteByte(0)
 	}
 	return b.String()
-}
-
-// Stay returns the thresholds for pick.Request. The slice is not changed.
-func (c *Class) Stay() []uint64 {
-	if c.peers == nil {
-		return c.plan.spec.Stay
-	}
-	return c.peers.marks.Load().stay
-}
-
-// Grade says how well an endpoint suits a request.
-type Grade uint8
-
-// The grades: an endpoint of a worse one is for requests that find no better.
-const (
-	Clear  Grade = iota
-	Spared       // it is full, or its penalty sends this key on
-	Out          // it is ejected
-)
-
-// Grade grades an endpoint for a key. It is called for each endpoint that a
-// request passes; a probe is granted to the first that asks.
-func (c *Class) Grade(engine, i int, key uint64, now time.Time) Grade {
-	e := c.plan.endpoints[engine][i]
-	if c.peers != nil {
-		switch k := c.peers.marks.Load().keepOf(engine, i); {
-		case k == 0:
-			if e.breaker.takeProbe(now) {
-				return Clear
-			}
-			return Out
-		case k != stayAll && mix(key^e.hash) >= k:
-			return Spared
-		}
-	}
-	if e.busy.is(now) || e.full() {
-		return Spared
-	}
-	return Clear
-}
-
-// stayAll is the threshold that keeps all keys.
-const stayAll = ^uint64(0)
-
-// threshold returns the part w of all keys as a bound of their hashes.
-func threshold(w float64) uint64 {
-	switch {
-	case w >= 1:
-		return stayAll
-	case !(w > 0):
-		return 0
-	}
-	return uint64(w * (1 << 64))
-}
-
-// mix is the finaliser of SplitMix64 (Stafford's mix 13), as in package pick.
-func mix(x uint64) uint64 {
-	x ^= x >> 30
-	x *= 0xBF58476D1CE4E5B9
-	x ^= x >> 27
-	x *= 0x94D049BB133111EB
-	return x ^ x>>31
-}
-
-// part returns the hash as a number below n.
-func part(hash uint64, n uint64) uint64 {
-	hi, _ := bits.Mul64(hash, n)
-	return hi
 }
