@@ -131,9 +131,9 @@ func limitSettings() []Setting {
 	return []Setting{
 		{Key: "retry.attempts", Min: "1", Max: "10", Default: "3", Reload: true, Meaning: "attempts of one request, the first included",
 			field: func(c *Config, _ *Listener) any { return &c.Retry.Attempts }},
-		{Key: "retry.budget_ratio", Min: "0", Max: "1", Default: "0.2", Reload: true, Meaning: "retries as a share of requests",
+		{Key: "retry.budget_ratio", Min: "0", Max: "1", Default: "0.2", Reload: true, Meaning: "retries as a share of requests while engines have room; less the fuller they are, none at saturation",
 			field: func(c *Config, _ *Listener) any { return &c.Retry.BudgetRatio }},
-		{Key: "retry.budget_floor", Min: "0", Max: "1000", Default: "10", Reload: true, Meaning: "retries per second that are allowed however few the requests",
+		{Key: "retry.budget_floor", Min: "0", Max: "1000", Default: "10", Reload: true, Meaning: "retries per second that are allowed however few the requests, of all agents together if agents is set; only while engines have room",
 			field: func(c *Config, _ *Listener) any { return &c.Retry.BudgetFloor }},
 		{Key: "body.max_request", Min: "1KiB", Max: "1GiB", Default: "32MiB", Reload: true, Meaning: "largest request body that is read to find its model; over it 413",
 			field: func(c *Config, _ *Listener) any { return &c.Body.MaxRequest }},

@@ -9,19 +9,24 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/irb-project/irb/agent/guard"
 	"github.com/irb-project/irb/agent/h1client"
 	"github.com/irb-project/irb/agent/metrics"
 )
 
 // try is one attempt at one endpoint while it lasts.
 type try struct {
-	at      attempt
-	route   *metrics.Route
-	started time.Time
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	watch   *watchdog
-	ended   bool
+	at       attempt
+	route    *metrics.Route
+	now      func() time.Time
+	started  time.Time
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	watch    *watchdog
+	guard    guard.Attempt
+	ending   guard.Ending // what the guards will be told at the end
+	observer *guard.Endpoint
+	ended    bool
 }
 
 // failure is an attempt that gave nothing to forward.
@@ -93,6 +98,9 @@ func (x *exchange) send(at attempt) *failure {
 	if err != nil {
 		reason, canceled := x.reasonOf(t, err)
 		cause := context.Cause(t.ctx)
+		if !canceled {
+			t.blame(reason)
+		}
 		t.end()
 		if canceled {
 			x.abandoned()
@@ -104,6 +112,7 @@ func (x *exchange) send(at attempt) *failure {
 		return &failure{reason: reason, err: err, try: t}
 	}
 	at.endpoint.markUp()
+	t.judge(resp, x.proxy.now())
 	switch resp.StatusCode {
 	case http.StatusBadGateway, http.StatusGatewayTimeout:
 		return &failure{reason: metrics.Gateway, response: resp, try: t}
@@ -122,7 +131,7 @@ func (x *exchange) abandoned() {
 }
 
 func (x *exchange) startTry(at attempt) *try {
-	t := &try{at: at, started: x.proxy.now(), route: x.plan.route(x.proxy.metrics, x.class, at.engine)}
+	t := &try{at: at, now: x.proxy.now, started: x.proxy.now(), route: x.plan.route(x.proxy.metrics, x.class, at.engine)}
 	x.route = t.route
 	t.ctx, t.cancel = context.WithCancelCause(x.request.Context())
 	limit, cause := x.deadline, &errDeadline
@@ -133,7 +142,7 @@ func (x *exchange) startTry(at attempt) *try {
 	}
 	t.watch = watch(x.proxy.now, limit, cause, t.cancel)
 	t.route.InFlight.Inc()
-	at.endpoint.inFlight.Add(1)
+	x.watchTry(t)
 	return t
 }
 
@@ -146,7 +155,7 @@ func (t *try) end() {
 	t.watch.stop()
 	t.cancel(nil)
 	t.route.InFlight.Dec()
-	t.at.endpoint.inFlight.Add(-1)
+	t.guard.End(t.ending, t.now())
 }
 
 // discard drops the answer of a failed attempt. A short one is read, so that
@@ -210,7 +219,7 @@ func (x *exchange) mayRetry(f *failure) (next attempt, held metrics.Reason, ok b
 	}
 	// Nothing was sent to an endpoint that could not be reached, so trying the
 	// next one cannot overload anybody.
-	if f.reason != metrics.Connect && !x.proxy.budget.Withdraw() {
+	if f.reason != metrics.Connect && !x.guard.Withdraw() {
 		return next, metrics.HeldBudget, false
 	}
 	return next, 0, true

@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"slices"
 	"time"
 
+	"github.com/irb-project/irb/agent/guard"
 	"github.com/irb-project/irb/agent/pick"
 )
 
@@ -12,12 +14,13 @@ import (
 const endpointsPerEngine = 2
 
 // candidates gives the endpoints for one request, best first: inside the owner
-// of its key, then inside the engines after it. Endpoints that are down are
-// passed over, and come back at the end if nothing else is there: a mark is an
-// opinion, and asking costs less than refusing.
+// of its key, then inside the engines after it. Endpoints that are down, ejected
+// or full are passed over, and come back in further rounds if nothing better is
+// there: a mark is an opinion, and asking costs less than refusing.
 type candidates struct {
 	plan    *plan
 	class   *pick.Class
+	guard   *guard.Class
 	request pick.Request
 	walk    pick.Walk
 
@@ -27,14 +30,19 @@ type candidates struct {
 
 	pinned attempt // the only one there is, if its endpoint is not nil
 
-	passed bool // some endpoint was passed over as down
-	spent  bool // nothing is left, for good
-	again  bool // second round: those that were passed over
+	spent  bool        // nothing is left, for good
+	round  guard.Grade // the worst that is taken now
+	passed [guard.Out + 1]bool
+	given  [maxGiven]*endpoint
+	n      int
 }
+
+// maxGiven endpoints are tried by one request: the limit of retry.attempts.
+const maxGiven = 10
 
 func (x *exchange) startCandidates() {
 	c := &x.candidates
-	c.plan, c.class, c.request = x.plan, x.class, x.pickRequest()
+	c.plan, c.class, c.guard, c.request = x.plan, x.class, x.guard, x.pickRequest()
 	c.walk = c.class.Walk(c.request)
 }
 
@@ -45,26 +53,25 @@ func (c *candidates) next(now time.Time) (at attempt, ok bool) {
 		c.spent = true
 		return at, true
 	}
-	for !c.spent {
+	for !c.spent && c.n < maxGiven {
 		if c.left > 0 {
 			if i, more := c.inner.Next(); more {
 				e := c.plan.pools[c.step.Engine].endpoints[i]
-				if !c.request.Hard && e.down(now) != c.again {
-					c.passed = true
+				if !c.takes(e, i, now) {
 					continue
 				}
 				c.left--
-				return attempt{engine: c.step.Engine, rank: c.step.Rank, endpoint: e}, true
+				c.given[c.n] = e
+				c.n++
+				return attempt{engine: c.step.Engine, index: i, rank: c.step.Rank, endpoint: e}, true
 			}
 			c.left = 0
 		}
 		step, more := c.walk.Next()
 		if !more {
-			if !c.passed || c.again {
+			if !c.nextRound() {
 				return attempt{}, false
 			}
-			c.again = true
-			c.walk = c.class.Walk(c.request)
 			continue
 		}
 		c.step = step
@@ -75,4 +82,47 @@ func (c *candidates) next(now time.Time) (at attempt, ok bool) {
 		c.inner = c.plan.pools[step.Engine].walk.Walk(c.request.Key)
 	}
 	return attempt{}, false
+}
+
+// takes says whether an endpoint is for this round.
+func (c *candidates) takes(e *endpoint, i int, now time.Time) bool {
+	if c.request.Hard {
+		return true
+	}
+	if slices.Contains(c.given[:c.n], e) {
+		return false
+	}
+	grade := c.grade(e, i, now)
+	if grade > c.round {
+		c.passed[grade] = true
+		return false
+	}
+	return true
+}
+
+// grade says how well an endpoint suits the request.
+func (c *candidates) grade(e *endpoint, i int, now time.Time) guard.Grade {
+	if e.down(now) || c.step.Reason == pick.ReasonPenalty {
+		return guard.Out
+	}
+	g := c.guard.Grade(c.step.Engine, i, c.request.Key, now)
+	// What a fallback may absorb is a bound of what is sent there instead; that
+	// of retries is their budget.
+	if g == guard.Clear && c.step.Fallback && c.n == 0 && !c.guard.Absorb(c.step.Engine) {
+		return guard.Spared
+	}
+	return g
+}
+
+// nextRound starts the walk again for those that were passed over, the better
+// ones first.
+func (c *candidates) nextRound() bool {
+	for c.round < guard.Out {
+		c.round++
+		if c.passed[c.round] {
+			c.walk = c.class.Walk(c.request)
+			return true
+		}
+	}
+	return false
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/irb-project/irb/agent/guard"
 	"github.com/irb-project/irb/agent/snapshot"
 )
 
@@ -334,18 +335,18 @@ func TestCase15CountsBelongToAGeneration(t *testing.T) {
 	var held sync.WaitGroup
 	held.Go(func() { read(t, r.post(chatBody)) })
 	<-entered
-	find := func() *endpoint { return r.proxy.endpoints["a\x00"+e.URL] }
+	find := func() *guard.Endpoint { return r.proxy.plan.Load().guards.Endpoint(0, 0) }
 	first := find()
 	r.publish(fleet(named("b", other)))
 	r.publish(fleet(named("a", e)))
 	second := find()
-	if first == second || first.inFlight.Load() != 1 || second.inFlight.Load() != 0 {
-		t.Errorf("generations %p with %d, %p with %d in flight", first, first.inFlight.Load(), second, second.inFlight.Load())
+	if first == second || first.InFlight() != 1 || second.InFlight() != 0 {
+		t.Errorf("generations %p with %d, %p with %d in flight", first, first.InFlight(), second, second.InFlight())
 	}
 	close(release)
 	held.Wait()
 	r.idle()
-	if n := first.inFlight.Load(); n != 0 {
+	if n := first.InFlight(); n != 0 {
 		t.Errorf("first generation: %d in flight", n)
 	}
 }

@@ -49,12 +49,12 @@ func (p *Proxy) debugEngines(w http.ResponseWriter, _ *http.Request) {
 		case drained:
 			e.State = "drain"
 		}
-		for _, at := range plan.pools[n].endpoints {
-			e.Endpoints = append(e.Endpoints, debugEndpoint{at.id, at.inFlight.Load(), at.down(now)})
+		for i, at := range plan.pools[n].endpoints {
+			e.Endpoints = append(e.Endpoints, debugEndpoint{at.id, plan.guards.Endpoint(n, i).InFlight(), at.down(now)})
 		}
 		engines = append(engines, e)
 	}
-	writeJSON(w, map[string]any{"sequence": plan.table.Snapshot().Sequence, "engines": engines})
+	writeJSON(w, map[string]any{"sequence": plan.table.Snapshot().Sequence, "engines": engines, "guards": p.guard.Views(now)})
 }
 
 // debugPick answers with the picking code that serves requests.
@@ -71,7 +71,7 @@ func (p *Proxy) debugPick(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	key := pick.Key(class.Spec.Name, q.Get("identity"), pick.Material(q.Get("key")))
-	explanation, err := class.Explain(pick.Request{Key: key, Stay: plan.stay})
+	explanation, err := class.Explain(pick.Request{Key: key, Stay: plan.guards.Class(plan.classNumber(class)).Stay()})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return

@@ -23,7 +23,6 @@ type endpoint struct {
 	basePath string // escaped, without the slash at the end
 	upstream upstream
 
-	inFlight  atomic.Int64
 	downUntil atomic.Int64 // unix ns; set when it could not be reached
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/irb-project/irb/agent/body"
+	"github.com/irb-project/irb/agent/guard"
 	"github.com/irb-project/irb/agent/metrics"
 	"github.com/irb-project/irb/agent/pick"
 )
@@ -39,6 +40,7 @@ type exchange struct {
 	bodyEnded atomic.Bool // the client's body was read to its end
 	silent    atomic.Bool // the client stopped sending its body
 	class     *pick.Class
+	guard     *guard.Class
 	key       uint64
 	keySource string
 
@@ -61,6 +63,7 @@ type exchange struct {
 // attempt is what the log tells of one try.
 type attempt struct {
 	engine   int
+	index    int // of the endpoint in its pool
 	rank     int
 	endpoint *endpoint
 	failed   metrics.Reason // if not ok
@@ -132,7 +135,9 @@ func (x *exchange) run() *answer {
 		return refusal
 	}
 	x.setKey()
-	x.proxy.budget.Deposit()
+	if refusal := x.admit(); refusal != nil {
+		return refusal
+	}
 	return x.attempts()
 }
 

@@ -59,6 +59,7 @@ func (x *exchange) forward(t *try, resp *http.Response) *failure {
 		return nil
 	}
 	s.trailers()
+	s.well(x.proxy.now())
 	x.finishOutcome(resp.StatusCode)
 	return nil
 }
@@ -80,6 +81,7 @@ func (s *answerStream) read(n int) (int, error) {
 		if x.firstToken.IsZero() {
 			x.firstToken = now
 			x.ttft = now.Sub(s.try.started)
+			s.try.guard.First(now)
 		}
 		x.lastToken = now
 	}
@@ -180,6 +182,7 @@ func (s *answerStream) failedBefore(err error) *failure {
 	} else {
 		err = contextCause(s.try.ctx)
 	}
+	s.try.blame(reason)
 	return &failure{reason: reason, err: err, try: s.try}
 }
 
@@ -201,6 +204,7 @@ func (s *answerStream) failedMidway(err error) {
 		err = cause
 	}
 	x.outcome = metrics.Broken
+	s.try.blame(metrics.Truncated)
 	x.proxy.metrics.RetryHeld(metrics.HeldForwarded)
 	engine := x.plan.engineName(s.try.at.engine)
 	x.proxy.log.Warn("answer broke off", "request_id", x.requestIDValue[0], "class", x.class.Spec.Name,

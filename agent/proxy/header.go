@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"github.com/irb-project/irb/agent/signal"
 )
 
 // hopByHop are the headers that belong to one connection (RFC 9110, 7.6.1) and
@@ -22,6 +24,9 @@ var internalPrefixes = []string{"X-Gateway-Destination-Endpoint", "X-Irb-"}
 // loadReportPrefix begins the names of ORCA load reports, which tell how full
 // an engine is and are for us, not for clients.
 const loadReportPrefix = "Endpoint-Load-Metrics"
+
+// reportFormat asks for the form of load report that costs least to read.
+var reportFormat = []string{"TEXT"}
 
 func isInternal(name string) bool {
 	for _, p := range internalPrefixes {
@@ -71,6 +76,7 @@ func (x *exchange) requestHeader() http.Header {
 	x.setForwarded(out)
 	x.setAuthorization(out)
 	out["X-Request-Id"] = x.requestIDValue[:]
+	out[signal.FormatHeader] = reportFormat // asked of engines for ourselves
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/irb-project/irb/agent/config"
+	"github.com/irb-project/irb/agent/guard"
 	"github.com/irb-project/irb/agent/metrics"
 	"github.com/irb-project/irb/agent/pick"
 )
@@ -14,7 +15,8 @@ type plan struct {
 	config *config.Config
 	table  *pick.Table
 	pools  []pool   // by engine number
-	stay   []uint64 // by engine number, see pick.Request
+	stay   []uint64 // by engine number, see pick.Request; what the operator left
+	guards *guard.Plan
 	routes []atomic.Pointer[metrics.Route]
 
 	affinityHeader       string // canonical

@@ -5,11 +5,11 @@
 //	1 identity, headers, request id, deadline   identity.go, header.go
 //	2 class                                     route.go
 //	3 affinity key                              route.go
-//	4 admission                                 route.go
+//	4 admission                                 guards.go
 //	5 engine by layout, then rank               candidate.go
 //	6 endpoint inside the engine                candidate.go
 //	7 proxy, byte for byte                      attempt.go, forward.go
-//	8 outcome, retry                            attempt.go
+//	8 outcome, retry                            attempt.go, guards.go
 //	9 metrics, decision record                  finish.go
 package proxy
 
@@ -25,8 +25,10 @@ import (
 	"time"
 
 	"github.com/irb-project/irb/agent/config"
+	"github.com/irb-project/irb/agent/guard"
 	"github.com/irb-project/irb/agent/metrics"
 	"github.com/irb-project/irb/agent/pick"
+	"github.com/irb-project/irb/agent/signal"
 )
 
 // Options is what a Proxy is made of.
@@ -35,7 +37,6 @@ type Options struct {
 	Metrics *metrics.Set
 	Log     *slog.Logger
 	Now     func() time.Time
-	Budget  RetryBudget // nil: a share of requests, as the config says
 	// Decisions receives a sample of decisions; nil: none.
 	Decisions *DecisionLog
 	// Own are the addresses of the agent's own listeners, which no engine may
@@ -48,8 +49,8 @@ type Proxy struct {
 	metrics    *metrics.Set
 	log        *slog.Logger
 	now        func() time.Time
-	budget     RetryBudget
-	tokens     *tokenBudget // the budget if it is ours, to be configured
+	guard      *guard.Guard
+	poller     *signal.Poller
 	decisions  *DecisionLog
 	spread     *pick.Spread
 	dialer     dialer
@@ -80,7 +81,7 @@ type Proxy struct {
 // New returns a Proxy that answers 503 until it has a table.
 func New(o Options) (*Proxy, error) {
 	p := &Proxy{
-		metrics: o.Metrics, log: o.Log, now: o.Now, budget: o.Budget, decisions: o.Decisions,
+		metrics: o.Metrics, log: o.Log, now: o.Now, decisions: o.Decisions,
 		spread:     pick.NewSpread(rand.Uint64()),
 		http2:      o.Config.Engine.HTTP2,
 		engineIdle: o.Config.Timeouts.EngineIdle,
@@ -91,10 +92,9 @@ func New(o Options) (*Proxy, error) {
 	for _, a := range o.Own {
 		p.own = append(p.own, ownAddresses(a)...)
 	}
-	if p.budget == nil {
-		p.tokens = newTokenBudget(o.Now)
-		p.budget = p.tokens
-	}
+	p.guard = guard.New(guardSettings(o.Config), p.logChange)
+	p.poller = signal.NewPoller(pollInterval, o.Metrics.Registry())
+	o.Metrics.Registry().MustRegister(p.guard.Collector(o.Now))
 	var err error
 	if p.tls, err = engineTLS(o.Config.Engine, o.Log); err != nil {
 		return nil, err
@@ -119,9 +119,7 @@ func (p *Proxy) SetConfig(c *config.Config) {
 	defer p.mu.Unlock()
 	p.config = c
 	p.memory.limit.Store(int64(c.Body.MaxAgent))
-	if p.tokens != nil {
-		p.tokens.configure(c.Retry.BudgetRatio, c.Retry.BudgetFloor)
-	}
+	p.guard.SetSettings(guardSettings(c))
 	p.dialer.policy.Store(&dialPolicy{allowed: c.AllowEngineNetworks, own: p.own, timeout: c.Timeouts.Connect})
 	p.rebuild()
 }
@@ -161,6 +159,8 @@ func (p *Proxy) rebuild() {
 	}
 	p.takeAway(next, p.config.Drain, drained)
 	p.takeAway(next, p.config.Hold, 0)
+	next.guards = p.guardPlan(next)
+	p.poller.Set(p.pollTargets(next))
 	last := p.plan.Swap(next)
 	for key, e := range p.endpoints {
 		if used[key] == nil {

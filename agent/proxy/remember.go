@@ -116,9 +116,9 @@ func (x *exchange) pin() bool {
 		if step.Engine != n {
 			continue
 		}
-		for _, e := range x.plan.pools[n].endpoints {
+		for i, e := range x.plan.pools[n].endpoints {
 			if e.id == by.endpoint {
-				x.candidates.pinned = attempt{engine: n, rank: step.Rank, endpoint: e}
+				x.candidates.pinned = attempt{engine: n, index: i, rank: step.Rank, endpoint: e}
 				return true
 			}
 		}

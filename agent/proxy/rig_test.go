@@ -230,8 +230,8 @@ func (r *rig) idle() {
 	eventually(r.t, "in-flight gauges back at zero", func() bool {
 		r.proxy.mu.Lock()
 		defer r.proxy.mu.Unlock()
-		for _, e := range r.proxy.endpoints {
-			if e.inFlight.Load() != 0 {
+		for _, v := range r.proxy.guard.Views(r.proxy.now()) {
+			if v.InFlight != 0 {
 				return false
 			}
 		}

@@ -26,6 +26,7 @@ func (x *exchange) classify() *answer {
 	if x.class == nil {
 		return x.noClass()
 	}
+	x.guard = x.plan.guards.Class(x.plan.classNumber(x.class))
 	if err := x.class.Routable(); err != nil {
 		return &answer{
 			status: http.StatusServiceUnavailable, kind: "server_error", code: "no_engine", dropped: droppedNoEndpoints,
@@ -86,7 +87,7 @@ func (x *exchange) setKey() {
 func (x *exchange) pickRequest() pick.Request {
 	return pick.Request{
 		Key:  x.key,
-		Stay: x.plan.stay,
+		Stay: x.guard.Stay(),
 		Need: x.class.Need(x.facts.Model, x.facts.ContextTokens(), x.facts.Capabilities()...),
 		Hard: x.facts.Stateful,
 	}

@@ -133,41 +133,6 @@ func TestWatchdog(t *testing.T) {
 	})
 }
 
-func TestTokenBudget(t *testing.T) {
-	now := time.Unix(1000, 0)
-	b := newTokenBudget(func() time.Time { return now })
-	b.configure(0.2, 2)
-	spend := func() (n int) {
-		for b.Withdraw() {
-			n++
-		}
-		return n
-	}
-	if n := spend(); n != 2 {
-		t.Errorf("%d retries at the start, want a second's floor of 2", n)
-	}
-	for range 50 {
-		b.Deposit()
-	}
-	if n := spend(); n != 10 {
-		t.Errorf("%d retries after 50 requests, want 10", n)
-	}
-	now = now.Add(3 * time.Second)
-	if n := spend(); n != 6 {
-		t.Errorf("%d retries after 3 s, want 6", n)
-	}
-	now = now.Add(time.Hour)
-	if n := spend(); n != budgetCap/1000 {
-		t.Errorf("%d retries after an hour, want the cap of %d", n, budgetCap/1000)
-	}
-	b.configure(0, 0)
-	b.Deposit()
-	now = now.Add(time.Hour)
-	if b.Withdraw() {
-		t.Error("a retry from a budget of nothing")
-	}
-}
-
 // TestResolve: a name with several addresses is as many endpoints; when one
 // goes, only its keys move; a failing resolver changes nothing.
 func TestResolve(t *testing.T) {

@@ -209,6 +209,7 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 	var background sync.WaitGroup
 	background.Go(func() { a.reloader.Run(ctx) })
 	background.Go(func() { a.proxy.Run(ctx, lookup) })
+	background.Go(func() { a.proxy.RunGuards(ctx) })
 	for _, s := range a.traffic {
 		go a.serve(s.name, s.listen, &s.server.Server)
 	}

@@ -1,0 +1,137 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/irb-project/irb/agent/guard"
+	"github.com/irb-project/irb/agent/signal"
+)
+
+// tick lets the guards look at what was counted, n times in a row.
+func (r *rig) tick(n int) {
+	for range n {
+		r.proxy.guard.Tick(r.proxy.now())
+	}
+}
+
+func (r *rig) view(engine int) guard.View { return r.proxy.guard.Views(r.proxy.now())[engine] }
+
+// TestLoadReports: engines are asked for load reports, which are taken in and
+// not passed on; what the client asks of them is not asked.
+func TestLoadReports(t *testing.T) {
+	var format atomic.Value
+	e := engine(t, func(w http.ResponseWriter, r *http.Request) {
+		format.Store(r.Header.Get(signal.FormatHeader))
+		w.Header().Set(signal.ReportHeader, "TEXT named_metrics.num_requests_waiting=7, named_metrics.kv_cache_usage_perc=0.5")
+	})
+	r := start(t, fleet(named("a", e)), "")
+	resp := r.post(chatBody, signal.FormatHeader, "JSON")
+	read(t, resp)
+	if format.Load() != "TEXT" || resp.Header.Get(signal.ReportHeader) != "" {
+		t.Errorf("asked for %q, client got %q", format.Load(), resp.Header.Get(signal.ReportHeader))
+	}
+	if v := r.view(0); v.Waiting == nil || *v.Waiting != 7 || *v.KVUsage != 0.5 || v.Running != nil {
+		t.Errorf("taken in: %+v", v)
+	}
+}
+
+// TestFaultsEject: an engine that answers 500 is left alone after a while,
+// though none of these answers may be retried; and so is one whose answers
+// break off.
+func TestFaultsEject(t *testing.T) {
+	for name, fail := range map[string]http.HandlerFunc{
+		"500": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
+		"broken off": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, `data: {"choices":[{"delta":{"content":"x"}}]}`+"\n\n")
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		},
+	} {
+		var asked atomic.Int32
+		a := engine(t, func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			fail(w, r)
+		})
+		s := fleet(named("a", a), named("b", engine(t, answerJSON("b"))))
+		s.Sources[0].Fallbacks[0].AbsorbRPS = 1000
+		r := start(t, s, "")
+		for range guard.Defaults().ConsecutiveFaults {
+			if resp, err := r.client.Post(r.url+"/v1/chat/completions", "application/json", strings.NewReader(streamBody)); err == nil {
+				_, _ = io.Copy(io.Discard, resp.Body) // breaks off
+				resp.Body.Close()
+			}
+		}
+		r.idle()
+		r.tick(1)
+		before := asked.Load()
+		for range 10 {
+			expect(t, r.post(chatBody), 200, `"b"`)
+		}
+		if n := asked.Load() - before; n != 0 {
+			t.Errorf("%s: an ejected engine was asked %d times", name, n)
+		}
+		if v := r.view(0); v.Ejections != 1 || v.Why != "ejected" {
+			t.Errorf("%s: %+v", name, v)
+		}
+		if !strings.Contains(r.log.String(), "guard: ejected") {
+			t.Errorf("%s: nothing is said of it in %s", name, r.log)
+		}
+	}
+}
+
+// TestFallbacksAbsorbWhatTheyMay: beyond it requests go to the engine of their
+// key after all.
+func TestFallbacksAbsorbWhatTheyMay(t *testing.T) {
+	s := fleet(named("a", engine(t, answerJSON("a"))), named("b", engine(t, answerJSON("b"))))
+	s.Sources[0].Fallbacks[0].AbsorbRPS = 3
+	r := start(t, s, "")
+	at := r.proxy.plan.Load().guards
+	// As full as can be told without an engine.
+	a := at.Class(0).Begin(0, 0, guard.Work{Untimed: true}, r.proxy.now())
+	a.End(guard.Ending{Outcome: guard.Pushback, RetryAfter: time.Minute}, r.proxy.now())
+	got := map[bool]int{}
+	for range 10 {
+		got[strings.Contains(read(t, r.post(chatBody)), `"b"`)]++
+	}
+	if got[true] != 3 {
+		t.Errorf("the fallback got %d of 10 requests, want the 3 that it may absorb", got[true])
+	}
+}
+
+// TestShedding: when all engines tell of long queues and nothing was planned,
+// requests are refused in the form that clients understand.
+func TestShedding(t *testing.T) {
+	e := engine(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(signal.ReportHeader, "TEXT named_metrics.num_requests_running=10, named_metrics.num_requests_waiting=500")
+	})
+	r := start(t, fleet(named("a", e)), "")
+	var refused *http.Response
+	for i := range 300 {
+		resp := r.post(fmt.Sprintf(`{"model":"m","prompt_cache_key":"%d"}`, i))
+		read(t, resp)
+		if resp.StatusCode == http.StatusTooManyRequests {
+			refused = resp
+			break
+		}
+		r.tick(1)
+	}
+	if refused == nil {
+		t.Fatal("nothing was refused")
+	}
+	if refused.Header.Get("X-Irb-Request-Dropped-Reason") != droppedSaturated || refused.Header.Get("Retry-After") == "" {
+		t.Errorf("header: %v", refused.Header)
+	}
+	if r.metric(`irb_requests_total{class="none",engine="none",outcome="rejected"}`) == "" {
+		t.Error("the refusal was not counted")
+	}
+	if text := r.log.String(); !strings.Contains(text, "guard: shedding") {
+		t.Errorf("log: %s", text)
+	}
+}
