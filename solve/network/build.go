@@ -7,6 +7,7 @@ import "math"
 type builder struct {
 	*program
 	*graph
+	progress  func(stage string)
 	flowOnly  bool     // costs are 0 but for the bypass: a maximum flow
 	bigPrice  float64  // of the bypass
 	ownArc    []int32  // arc above each engine, cap and group node; -1: none
@@ -18,7 +19,7 @@ type builder struct {
 }
 
 // gridPerLimit is how many pieces the first grid has up to an engine's limit.
-const gridPerLimit = 64
+const gridPerLimit = 16
 
 func newBuilder(p *program, flowOnly bool) *builder {
 	b := &builder{program: p, flowOnly: flowOnly, graph: newGraph(p.supply), active: make([]uint64, (p.Pairs()+63)/64)}

@@ -24,7 +24,6 @@ type node struct {
 	parent, pred int32 // pred is the arc to parent, in either direction
 	thread, back int32 // next and previous in preorder, circular
 	last, size   int32
-	price        float64 // what a unit costs from here to the root
 }
 
 // graph is a network in scaled units with a spanning tree as its basis. Every
@@ -34,14 +33,14 @@ type graph struct {
 	arcs   []arc
 	state  []arcState
 	nodes  []node
+	prices []float64 // what a unit costs from each node to the root
 
 	turns []turn // scratch of pivot
-	next  int    // where pricing goes on
 	steps int    // pivots so far
 }
 
 func newGraph(inflow []float64) *graph {
-	return &graph{inflow: inflow, nodes: make([]node, len(inflow)+1)}
+	return &graph{inflow: inflow, nodes: make([]node, len(inflow)+1), prices: make([]float64, len(inflow)+1)}
 }
 
 func (g *graph) root() int32 { return int32(len(g.nodes) - 1) }
@@ -142,7 +141,7 @@ func (g *graph) hang(parent, pred []int32) {
 	}
 	for i, v := range order {
 		x := &g.nodes[v]
-		*x = node{parent: -1, pred: -1, size: 1, last: v, price: x.price}
+		*x = node{parent: -1, pred: -1, size: 1, last: v}
 		x.thread = order[(i+1)%len(order)]
 		x.back = order[(i+len(order)-1)%len(order)]
 		if v != root {
@@ -164,14 +163,14 @@ func (g *graph) hang(parent, pred []int32) {
 // reprice computes all prices from the slopes of the basis; the root's is 0.
 func (g *graph) reprice() {
 	root := g.root()
-	g.nodes[root].price = 0
+	g.prices[root] = 0
 	for v := g.nodes[root].thread; v != root; v = g.nodes[v].thread {
 		x := &g.nodes[v]
 		slope := g.arcs[x.pred].up
 		if !g.isUp(v) {
 			slope = -slope
 		}
-		x.price = g.nodes[x.parent].price + slope
+		g.prices[v] = g.prices[x.parent] + slope
 	}
 }
 

@@ -58,7 +58,7 @@ func (p *program) maxFlow(ctx context.Context) (*builder, error) {
 			return nil, err
 		}
 		b.reprice()
-		if !b.addBetter(1e-6) {
+		if b.addBetter(1e-6) == 0 {
 			return b, nil
 		}
 	}
@@ -78,7 +78,7 @@ func (b *builder) bypassed() (total float64) {
 func (b *builder) infeasible() *model.Infeasible {
 	p := b.program
 	e := &model.Infeasible{}
-	cut := func(v int32) bool { return b.nodes[v].price > 0.5 }
+	cut := func(v int32) bool { return b.prices[v] > 0.5 }
 	crosses := func(from, to int32) bool { return cut(from) && !cut(to) }
 	for s := range p.Sources {
 		if cut(int32(s)) {

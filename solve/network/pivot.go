@@ -53,7 +53,7 @@ func (g *graph) pivot(a int32) {
 // orient chooses the direction in which arc a lowers the cost.
 func (g *graph) orient(a int32) cycle {
 	x := &g.arcs[a]
-	drop := g.nodes[x.tail].price - g.nodes[x.head].price
+	drop := g.prices[x.tail] - g.prices[x.head]
 	c := cycle{enter: a, k: x.tail, l: x.head, slope: x.up - drop}
 	if drop-x.down < c.slope {
 		c.k, c.l, c.slope = x.head, x.tail, drop-x.down
@@ -235,5 +235,5 @@ func (g *graph) exchange(c *cycle) {
 	if !up {
 		slope = -slope
 	}
-	g.shift(in, g.nodes[at].price+slope-g.nodes[in].price)
+	g.shift(in, g.prices[at]+slope-g.prices[in])
 }

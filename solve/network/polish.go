@@ -1,7 +1,5 @@
 package network
 
-import "math"
-
 // polisher moves engine loads from the breakpoints of the grid to where the
 // true marginals agree with the prices of the tree.
 //
@@ -36,7 +34,9 @@ func (b *builder) polish(tries int) bool {
 	for range tries {
 		p.split()
 		for c := 1; c < len(p.shift); c++ {
-			p.balance(c)
+			p.shift[c] = balance(p.shift[c], func(x float64) (least, most, growth float64) {
+				return p.excess(c, x)
+			})
 		}
 		p.aim()
 		if p.advance() {
@@ -62,7 +62,7 @@ func (p *polisher) split() {
 		if e := p.engineOf(x.pred); e >= 0 {
 			p.basic[e] = true
 			p.part[v], p.offset[v] = int32(len(p.shift)), 0
-			p.shift = append(p.shift, x.price-p.nodes[root].price)
+			p.shift = append(p.shift, p.prices[v]-p.prices[root])
 			p.enter = append(p.enter, 0)
 			p.sinks = append(p.sinks, nil)
 		} else {
@@ -115,42 +115,6 @@ func (p *polisher) priceAt(e int32, shift float64) float64 {
 }
 
 func (p *polisher) nodePrice(v int32) float64 { return p.offset[v] + p.shift[p.part[v]] }
-
-// balance finds the shift of component c by Newton steps inside a bracket; on
-// a table they end after a few, the excess being piecewise linear.
-func (p *polisher) balance(c int) {
-	lo, hi := math.Inf(-1), math.Inf(1)
-	x := p.shift[c]
-	step := 1e-3
-	for range 200 {
-		least, most, growth := p.excess(c, x)
-		if least <= 0 && most >= 0 {
-			break
-		}
-		f := least
-		if most < 0 {
-			f, lo = most, x
-		} else {
-			hi = x
-		}
-		next := x - f/growth // ±Inf or NaN without growth
-		if !(next > lo && next < hi) || math.IsInf(next, 0) {
-			switch {
-			case math.IsInf(hi, 1):
-				next, step = x+step, 8*step
-			case math.IsInf(lo, -1):
-				next, step = x-step, 8*step
-			default:
-				next = lo + (hi-lo)/2
-			}
-		}
-		if next == x || next == lo || next == hi {
-			break
-		}
-		x = next
-	}
-	p.shift[c] = x
-}
 
 // aim sets the loads of engines outside the tree to what their prices ask for
 // and computes the flows of the tree that follow.
@@ -268,7 +232,7 @@ func (p *polisher) drop(c int, v int32) {
 
 func (p *polisher) setPrices() {
 	for v := range p.nodes {
-		p.nodes[v].price = p.nodePrice(int32(v))
+		p.prices[v] = p.nodePrice(int32(v))
 	}
 }
 

@@ -3,14 +3,17 @@ package network
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
 	"github.com/irb-project/irb/solve/model"
 )
 
-// Options are the choices of one solve.
-type Options struct{}
+// Options are the choices of one solve; the zero value is good.
+type Options struct {
+	Progress func(stage string) // is told what begins; nil: nobody listens
+}
 
 // Solve returns the optimum of m with its prices.
 func Solve(ctx context.Context, m *model.Problem, opts Options) (*model.Solution, error) {
@@ -25,7 +28,13 @@ func Solve(ctx context.Context, m *model.Problem, opts Options) (*model.Solution
 		return nil, err
 	}
 	b := newBuilder(p, false)
-	b.start(p.startPrices())
+	if b.progress = opts.Progress; b.progress == nil {
+		b.progress = func(string) {}
+	}
+	b.progress("start prices")
+	prices := p.startPrices()
+	b.progress("first tree")
+	b.start(prices)
 	if err := b.run(ctx); err != nil {
 		return nil, err
 	}
@@ -55,24 +64,24 @@ const (
 // run alternates between the simplex on the grid and the polish on the tree,
 // with ever finer grids, until polishing arrives and no pair could do better.
 func (b *builder) run(ctx context.Context) error {
+	tolerance := 1e-4
 	for round := range maxRounds {
-		tolerance := max(finalTolerance, 1e-4*math.Pow(gridShrink, float64(2*round)))
-		for {
-			if err := b.optimize(ctx, tolerance); err != nil {
-				return err
-			}
-			b.reprice()
-			if !b.addBetter(tolerance) && b.slack() <= 2*tolerance {
-				break
-			}
+		b.progress(fmt.Sprintf("round %d: %d pivots, %d arcs", round+1, b.steps, len(b.arcs)))
+		if err := b.optimize(ctx, tolerance); err != nil {
+			return err
 		}
-		if b.polish(100) && b.straightSlack() <= finalTolerance && !b.addBetter(finalTolerance) {
+		b.reprice()
+		if b.polish(polishTries) && b.straightSlack() <= finalTolerance && b.addBetter(finalTolerance) == 0 {
 			return nil
 		}
 		b.regrid(gridShrink)
+		tolerance = max(finalTolerance, tolerance*gridShrink*gridShrink)
 	}
 	return errNotPolished
 }
+
+// polishTries is how many arcs of each component polishing may drop in a round.
+const polishTries = 100
 
 // bypassSlack is the part of all demand that may be left over by rounding; the
 // mean source has a supply of about 1.
@@ -89,44 +98,10 @@ func (b *builder) straightSlack() float64 {
 			continue
 		}
 		x := &b.arcs[a]
-		drop := b.nodes[x.tail].price - b.nodes[x.head].price
+		drop := b.graph.prices[x.tail] - b.graph.prices[x.head]
 		worst = max(worst, drop-x.up, x.down-drop)
 	}
 	return worst
-}
-
-// addBetter makes arcs of the best pairs of each source that would lower the
-// cost, and reports whether there are any.
-func (b *builder) addBetter(tolerance float64) bool {
-	const perSource = 3
-	prices := make([]float64, len(b.Engines))
-	for e := range prices {
-		prices[e] = math.Inf(1)
-		if b.sinks[e] != nil {
-			prices[e] = b.nodes[b.engine(int32(e))].price
-		}
-	}
-	any := false
-	for s := range b.Sources {
-		var best []offer
-		for k := b.Row[s]; k < b.Row[s+1]; k++ {
-			v := b.CostMs[k]*b.perWork[s] + prices[b.Col[k]] - b.nodes[b.tail(int32(s), k)].price
-			if v < -tolerance && !b.isActive(k) {
-				best = append(best, offer{k, v})
-			}
-		}
-		slices.SortStableFunc(best, func(x, y offer) int {
-			if x.price < y.price {
-				return -1
-			}
-			return 1
-		})
-		for _, o := range best[:min(len(best), perSource)] {
-			b.addPair(int32(s), o.k, 0)
-			any = true
-		}
-	}
-	return any
 }
 
 // solution reads the answer off the graph, in original units.
@@ -140,7 +115,7 @@ func (b *builder) solution() *model.Solution {
 		GroupPriceMs:  make([]float64, len(p.Groups)),
 		CapPrice:      make([]float64, len(p.Caps)),
 	}
-	price := func(v int32) float64 { return b.nodes[v].price * p.priceUnit }
+	price := func(v int32) float64 { return b.prices[v] * p.priceUnit }
 	b.flows(out)
 	for s := range p.Sources {
 		out.SourcePriceMs[s] = price(int32(s)) * p.Sources[s].Work

@@ -2,252 +2,195 @@ package network
 
 import (
 	"math"
-	"sort"
 )
 
-// shortlist is how many of the cheapest engines of each source are arcs from
-// the start.
-const shortlist = 12
+// The start finds prices of engines near the optimum. It replaces the cheapest
+// engine of each source by a soft minimum of temperature t: source s splits
+// its supply over engines in proportion to exp(-(cost+price)/t). Steps of
+// Sinkhorn's kind then set each engine's price to where the load that its
+// marginal asks for meets what it would get, other prices equal. The error of
+// the prices is about proportional to t; so each halving of t starts from the
+// extrapolation p(t/2) = p(t) + (p(t) - p(2t))/2, and the end is p(0).
+const (
+	hottest      = 0.3 // in mean costs
+	coldest      = 0.03
+	stepsPerHeat = 2
+	// Each step asks a sample of the sources, another one each time. The
+	// colder it is the fewer sources matter for an engine, and the more must
+	// be asked: sampleRows at the hottest, and pairsPerEngine pairs at least.
+	sampleRows     = 32
+	pairsPerEngine = 20
+)
 
-// fullness is the part of an engine's limit that the start may fill: room
-// above it keeps the first tree strongly feasible.
-const fullness = 1 - 1e-6
+// softener holds the state of the start.
+type softener struct {
+	*program
+	prices []float64
+	total  float64 // supply of all sources
+	load   []float64
+	parts  [][]float64 // loads per chunk
+}
 
-// startPrices returns one price per engine, the marginal delay at which all
-// engines together take all supply: at the optimum nearly all engines share it.
+// startPrices returns prices of engines near the optimum.
 func (p *program) startPrices() []float64 {
-	total := 0.0
+	f := &softener{program: p, prices: make([]float64, len(p.Engines)),
+		load: make([]float64, len(p.Engines)), parts: make([][]float64, chunks)}
+	for c := range f.parts {
+		f.parts[c] = make([]float64, len(p.Engines))
+	}
 	for _, s := range p.supply {
-		total += s
+		f.total += max(0, s)
 	}
-	lo, hi := 0.0, 1.0
-	for p.totalLoad(hi) < total && hi < 1e12 {
-		lo, hi = hi, 4*hi
-	}
-	for range 40 {
-		mid := (lo + hi) / 2
-		if p.totalLoad(mid) < total {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	prices := make([]float64, len(p.Engines))
-	for e, sink := range p.sinks {
-		if sink != nil {
-			left, _ := sink.sides(sink.limit)
-			_, right := sink.sides(0)
-			prices[e] = max(right, min(left, hi))
-		}
-	}
-	return prices
-}
-
-func (p *program) totalLoad(price float64) (sum float64) {
-	for _, sink := range p.sinks {
-		if sink != nil {
-			_, hi, _ := sink.load(price)
-			sum += hi
-		}
-	}
-	return sum
-}
-
-// greedy fills engines up to the load that their price asks for, each source
-// from its cheapest engine on, then up to their limits, then past everything.
-type greedy struct {
-	*builder
-	target []float64 // room left per engine
-	rest   []float64 // room left between target and limit
-	room   []float64 // room left above each cap and group node
-}
-
-// start makes the first arcs, flows and tree.
-func (b *builder) start(prices []float64) {
-	gr := &greedy{builder: b, target: make([]float64, len(b.Engines)),
-		rest: make([]float64, len(b.Engines)), room: make([]float64, b.rootNode())}
-	for e, sink := range b.sinks {
-		if sink == nil {
-			continue
-		}
-		_, target, _ := sink.load(prices[e])
-		limit := fullness * sink.limit
-		gr.target[e] = min(target, limit)
-		gr.rest[e] = limit - gr.target[e]
-	}
-	for c := range b.Caps {
-		gr.room[b.capNode(c)] = fullness * b.capRoom[c]
-	}
-	for i := range b.Groups {
-		gr.room[b.group(i)] = b.program.room[i]
-	}
-	gr.passSupply()
-	for s := range b.Sources {
-		gr.fill(int32(s), prices)
-	}
-	b.crash()
-}
-
-// passSupply leads what lower bounds moved to engines, caps and groups on to
-// the root.
-func (gr *greedy) passSupply() {
-	for v := gr.engine(0); v < gr.rootNode(); v++ {
-		flow := gr.supply[v]
-		if flow <= 0 {
-			continue
-		}
-		if v < gr.capNode(0) && gr.ownArc[v] >= 0 {
-			e := v - gr.engine(0)
-			take := max(0, min(flow, gr.target[e]+gr.rest[e], gr.roomAbove(v)))
-			gr.place(e, take)
-			gr.state[gr.ownArc[v]].flow += take
-			gr.carry(gr.above[v], take)
-			flow -= take
-		}
-		gr.state[gr.bypass[v]].flow += flow
-	}
-}
-
-// place takes room from an engine, below its target first.
-func (gr *greedy) place(e int32, flow float64) {
-	first := min(flow, gr.target[e])
-	gr.target[e] -= first
-	gr.rest[e] -= flow - first
-}
-
-// roomAbove returns the least room of the caps around engine node v.
-func (gr *greedy) roomAbove(v int32) float64 {
-	room := math.Inf(1)
-	for c := gr.above[v]; c != gr.rootNode(); c = gr.above[c] {
-		room = min(room, gr.room[c])
-	}
-	return room
-}
-
-// carry adds flow on the arcs of cap node c and those around it.
-func (gr *greedy) carry(c int32, flow float64) {
-	for ; c != gr.rootNode(); c = gr.above[c] {
-		gr.room[c] -= flow
-		gr.state[gr.ownArc[c]].flow += flow
-	}
-}
-
-type offer struct {
-	k     int
-	price float64
-}
-
-// fill routes the supply of source s over its shortlist.
-func (gr *greedy) fill(s int32, prices []float64) {
-	offers := gr.cheapest(s, prices)
-	arcs := make([]int32, len(offers))
-	left := gr.supply[s]
-	for pass := range 2 {
-		for i, o := range offers {
-			if pass == 0 {
-				arcs[i] = gr.addPair(s, o.k, 0)
-			}
-			if left <= 0 {
-				continue
-			}
-			e := gr.Col[o.k]
-			room := gr.target[e]
-			if pass == 1 {
-				room += gr.rest[e]
-			}
-			flow := min(left, room, gr.roomAbove(gr.engine(e)), gr.roomOf(s, o.k, arcs[i]))
-			if flow > 0 {
-				gr.route(s, o.k, arcs[i], flow)
-				left -= flow
+	f.level()
+	var before, hotter []float64
+	step := 0
+	for t := hottest; t > coldest; t /= 2 {
+		before = append(before[:0], f.prices...)
+		if hotter != nil {
+			for e := range f.prices {
+				f.prices[e] += (f.prices[e] - hotter[e]) / 2
 			}
 		}
+		hotter = append(hotter[:0], before...)
+		for range stepsPerHeat {
+			f.spread(t, step)
+			f.meet(t)
+			f.level()
+			step++
+		}
 	}
-	gr.state[gr.bypass[s]].flow = left
+	for e := range f.prices {
+		f.prices[e] += f.prices[e] - hotter[e]
+	}
+	f.level()
+	return f.prices
 }
 
-// roomOf returns the room of the groups of a pair and of the pair itself.
-func (gr *greedy) roomOf(s int32, k int, a int32) float64 {
-	room := gr.upper(s, k) - gr.state[a].flow
-	for t := gr.tail(s, k); t != s; t = gr.above[t] {
-		room = min(room, gr.room[t])
+// spread computes the loads that the soft choices of sources make.
+func (f *softener) spread(t float64, step int) {
+	rows := max(int(sampleRows*hottest/t), pairsPerEngine*len(f.Engines)*len(f.Sources)/max(1, f.Pairs()))
+	stride := max(1, len(f.Sources)/rows)
+	sources := (len(f.Sources) - step%stride + stride - 1) / stride
+	row := make([]int, sources+1)
+	for i := range sources {
+		s := step%stride + i*stride
+		row[i+1] = row[i] + f.Row[s+1] - f.Row[s]
 	}
-	return room
+	eachChunk(row, func(c, from, to int) {
+		clear(f.parts[c])
+		var price []float64
+		for i := from; i < to; i++ {
+			price = f.choose(step%stride+i*stride, t, price, f.parts[c])
+		}
+	})
+	clear(f.load)
+	sum := 0.0
+	for _, part := range f.parts {
+		for e, y := range part {
+			f.load[e] += y
+			sum += y
+		}
+	}
+	if sum > 0 {
+		for e := range f.load {
+			f.load[e] *= f.total / sum
+		}
+	}
 }
 
-func (gr *greedy) route(s int32, k int, a int32, flow float64) {
-	e := gr.Col[k]
-	gr.state[a].flow += flow
-	for t := gr.tail(s, k); t != s; t = gr.above[t] {
-		gr.room[t] -= flow
-		gr.state[gr.ownArc[t]].flow += flow
+// choose adds the soft choice of source s to loads; price is scratch.
+func (f *softener) choose(s int, t float64, price, load []float64) []float64 {
+	col, cost, scale := f.Col[f.Row[s]:f.Row[s+1]], f.CostMs[f.Row[s]:f.Row[s+1]], f.perWork[s]
+	if f.supply[s] <= 0 || len(col) == 0 {
+		return price
 	}
-	gr.place(e, flow)
-	gr.state[gr.ownArc[gr.engine(e)]].flow += flow
-	gr.carry(gr.above[gr.engine(e)], flow)
+	price = append(price[:0], cost...)
+	least := math.Inf(1)
+	for i, e := range col {
+		v := price[i]*scale + f.prices[e]
+		price[i] = v
+		least = min(least, v)
+	}
+	sum, inverse := 0.0, 1/t
+	for i, v := range price {
+		price[i] = softExp((v - least) * inverse)
+		sum += price[i]
+	}
+	part := f.supply[s] / sum
+	for i, e := range col {
+		load[e] += price[i] * part
+	}
+	return price
 }
 
-// cheapest returns the shortlist of source s, the cheapest pair first.
-func (gr *greedy) cheapest(s int32, prices []float64) []offer {
-	var best []offer
-	for k := gr.Row[s]; k < gr.Row[s+1]; k++ {
-		if gr.sinks[gr.Col[k]] == nil {
-			continue
-		}
-		o := offer{k, gr.CostMs[k]*gr.perWork[s] + prices[gr.Col[k]]}
-		if len(best) == shortlist && o.price >= best[len(best)-1].price {
-			continue
-		}
-		if len(best) < shortlist {
-			best = append(best, o)
-		}
-		i := sort.Search(len(best)-1, func(i int) bool { return best[i].price > o.price })
-		copy(best[i+1:], best[i:])
-		best[i] = o
-	}
-	return best
-}
+// softReach is beyond how many temperatures a choice no longer counts.
+const softReach = 40
 
-// crash builds the first tree: every engine and cap hangs on its own arc,
-// every source and group on the arc with the largest flow that still has room
-// towards the root.
-func (b *builder) crash() {
-	n := b.rootNode()
-	parent, pred := make([]int32, n), make([]int32, n)
-	most := make([]float64, n)
-	for v := range n {
-		pred[v], parent[v], most[v] = b.bypass[v], n, -1
-		if v >= b.engine(0) && v < b.group(0) && b.ownArc[v] >= 0 && b.bypassFlow(v) == 0 {
-			pred[v], parent[v] = b.ownArc[v], b.above[v]
-		}
-		if flow := b.bypassFlow(v); flow > 0 {
-			most[v] = math.Inf(1)
-		}
-	}
-	for a := range b.arcs {
-		x, st := &b.arcs[a], &b.state[a]
-		own := x.tail >= b.engine(0) && x.tail < b.group(0)
-		if own || x.head == n || st.flow <= most[x.tail] || st.flow >= b.endOf(int32(a)) {
-			continue
-		}
-		most[x.tail], parent[x.tail], pred[x.tail] = st.flow, x.head, int32(a)
-	}
-	for a := range b.arcs {
-		b.rest(int32(a))
-	}
-	b.hang(parent, pred)
-}
-
-func (b *builder) bypassFlow(v int32) float64 {
-	if b.bypass[v] < 0 {
+// softExp returns exp(-x), within 1e-5 relative; far from 0 too, where it
+// tells how much cheaper an engine must become to be chosen.
+func softExp(x float64) float64 {
+	if x > softReach {
 		return 0
 	}
-	return b.state[b.bypass[v]].flow
+	y := x * -math.Log2E
+	k := math.Floor(y)
+	f := y - k
+	return (1 + f*(0.69315307+f*(0.24015361+f*(0.05582631+f*0.00898934)))) * math.Float64frombits(uint64(int(k)+1023)<<52)
 }
 
-// endOf returns the most that arc a can carry.
-func (g *graph) endOf(a int32) float64 {
-	if st := &g.state[a]; st.cost != nil {
-		return st.cost.end()
+// meet moves the price p of each engine to the q at which the load that it
+// asks for is what it would get: F'^-1(q) = load exp(-(q-p)/t).
+func (f *softener) meet(t float64) {
+	for e, sink := range f.sinks {
+		if sink != nil {
+			f.prices[e] = sink.meet(f.prices[e], f.load[e], t)
+		}
 	}
-	return g.state[a].hi
+}
+
+// meet solves log F'^-1(q) = log y - (q-p)/t for q by Newton steps inside a
+// bracket, to a hundredth of t.
+func (c *smooth) meet(p, y, t float64) float64 {
+	lo, hi := p-softReach*t, p+softReach*t
+	if y <= 0 {
+		return p // not near any source: nothing tells how far
+	}
+	logY := math.Log(y)
+	for q := p; ; {
+		load, _, growth := c.load(q)
+		h, slope := math.Inf(-1), 1.0
+		if load > 0 {
+			h, slope = math.Log(load)-logY+(q-p)/t, growth/load+1/t
+		}
+		if h > 0 {
+			hi = q
+		} else {
+			lo = q
+		}
+		next := q - h/slope
+		if !(next > lo && next < hi) {
+			next = lo + (hi-lo)/2
+		}
+		if math.Abs(next-q) < 0.01*t {
+			return next
+		}
+		q = next
+	}
+}
+
+// level shifts all prices by what makes all loads together take all supply.
+func (f *softener) level() {
+	shift := balance(0, func(x float64) (least, most, growth float64) {
+		least, most = -f.total, -f.total
+		for e, sink := range f.sinks {
+			if sink != nil {
+				lo, hi, g := sink.load(f.prices[e] + x)
+				least, most, growth = least+lo, most+hi, growth+g
+			}
+		}
+		return least, most, growth
+	})
+	for e := range f.prices {
+		f.prices[e] += shift
+	}
 }

@@ -11,9 +11,8 @@ func (g *graph) shift(v int32, delta float64) {
 		u, n, delta = g.nodes[g.nodes[v].last].thread, int32(len(g.nodes))-n, -delta
 	}
 	for ; n > 0; n-- {
-		x := &g.nodes[u]
-		x.price += delta
-		u = x.thread
+		g.prices[u] += delta
+		u = g.nodes[u].thread
 	}
 }
 
