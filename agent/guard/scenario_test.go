@@ -120,7 +120,7 @@ func TestOverload(t *testing.T) {
 	classes := []snapshot.Class{{Name: "gold", Priority: 2}, {Name: "bulk"}}
 	for _, known := range []bool{true, false} {
 		views(func(agents int, rps float64, wrong []float64, name string) {
-			for _, times := range []float64{2, 10} {
+			for _, times := range map[bool][]float64{true: {2, 10}, false: {5}}[rps < 100] {
 				capacity := rps
 				snap := fleet(5, capacity/5, 0.6, classes...)
 				settings := Defaults()
@@ -232,32 +232,70 @@ func TestAllSickAlike(t *testing.T) {
 }
 
 // TestNoSwing: with metrics a second old and without coordination, the share of
-// an engine does not swing, where a controller that weights engines by what
-// they report does.
+// an engine does not swing, where a controller that weights engines by the room
+// that they report does.
 func TestNoSwing(t *testing.T) {
-	views(func(agents int, rps float64, wrong []float64, name string) {
-		if rps < 100 {
-			return // of 20 req/s the share in a second is noise
-		}
-		s := newSim(fleet(5, rps/5/0.8, 0.8), agents, settingsFor(agents), wrong...)
-		s.keys = 1 << 40 // no key matters: the noise is that of counts
-		s.rps, s.peak = constant(rps), rps
-		s.run(30 * time.Second)
-		low, high := 1.0, 0.0
-		for range 30 {
-			s.reset()
-			s.run(2 * time.Second)
-			sum := 0
-			for _, e := range s.engines {
-				sum += e.served
+	const rps = 500 // of 20 req/s the share in two seconds is noise
+	for _, agents := range []int{2, 8} {
+		swing := func(rival bool, wrong []float64) float64 {
+			s := newSim(fleet(5, rps/5/0.8, 0.8), agents, settingsFor(agents), wrong...)
+			s.keys = 1 << 40 // no key matters: the noise is that of counts
+			s.rps, s.peak = constant(rps), rps
+			if rival {
+				s.shares = []float64{0.2, 0.2, 0.2, 0.2, 0.2}
+				s.every(time.Second, 0, s.reweigh)
 			}
-			share := float64(s.engines[0].served) / float64(sum)
-			low, high = min(low, share), max(high, share)
+			s.run(30 * time.Second)
+			low, high := 1.0, 0.0
+			for range 30 {
+				s.reset()
+				s.run(2 * time.Second)
+				share := float64(s.got[0]) / float64(s.upstream)
+				low, high = min(low, share), max(high, share)
+			}
+			return (high - low) / 2
 		}
-		noise := math.Sqrt(0.2 * 0.8 / (2 * rps))
-		t.Logf("%s: share of an engine from %.3f to %.3f", name, low, high)
-		if (high-low)/2 > 0.05+2*noise {
-			t.Errorf("%s: share of an engine swings from %.3f to %.3f", name, low, high)
+		noise := 3 * math.Sqrt(0.2*0.8/(2*rps)) // of the largest of 30 counts
+		for _, wrong := range [][]float64{nil, {1.3, 1, 0.7}} {
+			got, rival := swing(false, wrong), swing(true, wrong)
+			t.Logf("%d agents, profiles wrong by %v: the share of an engine swings by %.3f, with a proportional controller by %.3f", agents, wrong, got, rival)
+			if got > 0.05*0.2+noise {
+				t.Errorf("%d agents, profiles wrong by %v: the share of an engine swings by %.3f", agents, wrong, got)
+			}
+		}
+	}
+}
+
+// TestSoleEngine: a source that has one engine goes to its fallbacks when that
+// dies, within what these may absorb at first, and comes back.
+func TestSoleEngine(t *testing.T) {
+	views(func(agents int, rps float64, wrong []float64, name string) {
+		snap := fleet(3, rps/0.5, 0.5)
+		src := &snap.Sources[0]
+		src.OfferedRPS, src.ServedRPS = rps, rps
+		src.Weights = src.Weights[:1]
+		src.Weights[0].RPS = rps
+		src.Fallbacks = []snapshot.Fallback{{Engine: "e1", AbsorbRPS: 0.5 * rps}, {Engine: "e2", AbsorbRPS: 0.7 * rps}}
+		s := newSim(snap, agents, settingsFor(agents), wrong...)
+		s.owners = 1
+		s.rps, s.peak = constant(rps), rps
+		s.run(20 * time.Second)
+		s.reset()
+		s.engines[0].dead = true
+		s.run(20 * time.Second)
+		t.Logf("%s: of %d requests %d failed, the fallbacks got %d and %d", name, s.offered, s.failed, s.got[1], s.got[2])
+		if float64(s.failed) > 0.003*float64(s.offered)+2 {
+			t.Errorf("%s: %d of %d failed", name, s.failed, s.offered)
+		}
+		if first := float64(s.got[1]) / float64(s.offered); first > 0.75 {
+			t.Errorf("%s: the first fallback got %.2f of all, may absorb half", name, first)
+		}
+		s.engines[0].dead = false
+		s.run(time.Duration(1.5 * float64(Defaults().EjectionMax)))
+		s.reset()
+		s.run(10 * time.Second)
+		if total(s.moved) > s.offered/100 || s.failed > 0 {
+			t.Errorf("%s: 45 s after it came back %v of %v moved, %d failed", name, s.moved, s.owned, s.failed)
 		}
 	})
 }

@@ -24,6 +24,8 @@ type sim struct {
 	peak    float64                 // the most that rps is
 	class   func(r *rand.Rand) int  // of a request; nil: 0
 	retries bool                    // without a budget
+	owners  int                     // engines that own keys, all but one or two; 0: all. The others are fallbacks
+	shares  []float64               // of a rival's weights: how it picks engines, whatever guards say; nil: guards do
 
 	// What came of it.
 	offered, answered, shed, failed int // of all classes
@@ -31,6 +33,7 @@ type sim struct {
 	byClass                         map[int]*tally
 	moved                           map[int]int // by owner: requests that another engine got
 	owned                           map[int]int
+	got                             map[int]int // by engine
 }
 
 type tally struct{ offered, answered, shed, failed int }
@@ -90,7 +93,7 @@ func (s *sim) after(d time.Duration, do func()) { heap.Push(&s.queue, event{s.no
 // newSim has agents of one cluster whose true engines have the profile, times
 // what they are wrong by.
 func newSim(snap *snapshot.Snapshot, agents int, settings Settings, wrong ...float64) *sim {
-	s := &sim{now: start, rng: rand.New(rand.NewPCG(1, 2)), keys: 5000, byClass: map[int]*tally{}, moved: map[int]int{}, owned: map[int]int{}}
+	s := &sim{now: start, rng: rand.New(rand.NewPCG(1, 2)), keys: 5000, byClass: map[int]*tally{}, moved: map[int]int{}, owned: map[int]int{}, got: map[int]int{}}
 	for i := range snap.Engines {
 		e := &snap.Engines[i]
 		p := profile()
@@ -167,7 +170,7 @@ func (s *sim) run(d time.Duration) {
 // reset forgets what was counted.
 func (s *sim) reset() {
 	s.offered, s.answered, s.shed, s.failed, s.upstream = 0, 0, 0, 0, 0
-	s.byClass, s.moved, s.owned = map[int]*tally{}, map[int]int{}, map[int]int{}
+	s.byClass, s.moved, s.owned, s.got = map[int]*tally{}, map[int]int{}, map[int]int{}, map[int]int{}
 	for _, e := range s.engines {
 		e.served = 0
 	}
@@ -199,12 +202,47 @@ func (s *sim) request() {
 	r.send()
 }
 
+func (s *sim) owner(key uint64) int {
+	n := s.owners
+	if n == 0 {
+		n = len(s.engines)
+	}
+	return int(part(key, uint64(n)))
+}
+
+// rival picks by its weights.
+func (s *sim) rival() int {
+	x := s.rng.Float64()
+	for n, share := range s.shares {
+		if x -= share; x < 0 {
+			return n
+		}
+	}
+	return len(s.shares) - 1
+}
+
+// reweigh is what a rival does each time that it reads the metrics: weights in
+// proportion to the room that each engine reports.
+func (s *sim) reweigh() {
+	sum := 0.0
+	for n, e := range s.engines {
+		s.shares[n] = max(0.01, 1-float64(e.running+len(e.waiting))/float64(e.slots))
+		sum += s.shares[n]
+	}
+	for n := range s.shares {
+		s.shares[n] /= sum
+	}
+}
+
 // next walks as the proxy does: engines in the order of the key, best grade
 // first.
 func (r *simRequest) next() (n int, ok bool) {
 	s := r.sim
+	if s.shares != nil {
+		return s.rival(), true
+	}
 	count := len(s.engines)
-	owner := int(part(r.key, uint64(count)))
+	owner := s.owner(r.key)
 	stay := r.class.Stay()
 	for grade := Clear; grade <= Out; grade++ {
 		for i := range count {
@@ -224,6 +262,9 @@ func (r *simRequest) next() (n int, ok bool) {
 				}
 			default:
 				g = r.class.Grade(n, 0, r.key, s.now)
+				if g == Clear && grade == Clear && r.tries == 0 && s.owners > 0 && n >= s.owners && !r.class.Absorb(n) {
+					g = Spared
+				}
 			}
 			if g == grade {
 				return n, true
@@ -240,7 +281,7 @@ func (r *simRequest) send() {
 		r.fail()
 		return
 	}
-	owner := int(part(r.key, uint64(len(s.engines))))
+	owner := s.owner(r.key)
 	if r.tries == 0 {
 		s.owned[owner]++
 		if n != owner {
@@ -250,6 +291,7 @@ func (r *simRequest) send() {
 	r.tries++
 	r.tried[n], r.engine = true, n
 	s.upstream++
+	s.got[n]++
 	r.attempt = r.class.Begin(n, 0, Work{Stream: true}, s.now)
 	s.after(time.Millisecond, func() { s.engines[n].take(r) })
 }
