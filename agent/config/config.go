@@ -40,6 +40,7 @@ type Config struct {
 	Timeouts    Timeouts
 	Retry       Retry
 	Body        Body
+	Guard       Guard
 	Engine      Engine
 	DecisionLog DecisionLog
 	Log         Log
@@ -89,6 +90,17 @@ type Body struct {
 	MaxRequest Bytes
 	MaxAgent   Bytes
 	Replay     Bytes
+}
+
+// Guard is how the agent judges endpoints; see package guard.
+type Guard struct {
+	ConsecutiveFaults int
+	EjectionMax       time.Duration
+	MaxEjectedShare   float64
+	OutlierFactor     float64
+	QueueLimit        float64
+	ConcurrencySlack  float64
+	PollInterval      time.Duration
 }
 
 // Engine is how the agent speaks to engines.

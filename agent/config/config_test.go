@@ -41,6 +41,12 @@ func TestEverySettingIsRead(t *testing.T) {
 	}
 	for _, s := range Settings() {
 		value := example[s.kind()]
+		switch k := s.kind(); {
+		case s.Max != "" && (k == "duration" || k == "size"):
+			value = fmt.Sprintf("%q", s.Max)
+		case s.Max != "":
+			value = s.Max
+		}
 		if s.OneOf != nil {
 			value = fmt.Sprintf("%q", s.OneOf[len(s.OneOf)-1])
 			if s.Default == s.OneOf[len(s.OneOf)-1] {

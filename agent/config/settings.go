@@ -25,7 +25,7 @@ type field func(*Config, *Listener) any
 func Settings() []Setting {
 	groups := [][]Setting{
 		policySettings(), addressSettings(), listenerSettings(), routingSettings(),
-		timeoutSettings(), limitSettings(), engineSettings(), logSettings(),
+		timeoutSettings(), limitSettings(), guardSettings(), engineSettings(), logSettings(),
 	}
 	var all []Setting
 	for _, g := range groups {
@@ -141,6 +141,25 @@ func limitSettings() []Setting {
 			field: func(c *Config, _ *Listener) any { return &c.Body.MaxAgent }},
 		{Key: "body.replay", Min: "0B", Max: "1GiB", Default: "4MiB", Reload: true, Meaning: "largest request body that is kept for a retry",
 			field: func(c *Config, _ *Listener) any { return &c.Body.Replay }},
+	}
+}
+
+func guardSettings() []Setting {
+	return []Setting{
+		{Key: "guard.consecutive_faults", Min: "1", Max: "1000", Default: "5", Reload: true, Meaning: "faults in a row (5xx, no connection, no answer in time) that eject an endpoint",
+			field: func(c *Config, _ *Listener) any { return &c.Guard.ConsecutiveFaults }},
+		{Key: "guard.ejection_max", Min: "3s", Max: "10m", Default: "30s", Reload: true, Meaning: "the longest ejection; the first lasts 3s, each further one twice as long; then one probe at a time",
+			field: func(c *Config, _ *Listener) any { return &c.Guard.EjectionMax }},
+		{Key: "guard.max_ejected_share", Min: "0", Max: "1", Default: "0.5", Reload: true, Meaning: "share of the capacity that a source reaches which ejections and penalties may take away; one endpoint always may, the last never",
+			field: func(c *Config, _ *Listener) any { return &c.Guard.MaxEjectedShare }},
+		{Key: "guard.outlier_factor", Min: "1.2", Max: "100", Default: "2", Reload: true, Meaning: "how many times slower than its peers, each beside its own profile, an endpoint must be to get less",
+			field: func(c *Config, _ *Listener) any { return &c.Guard.OutlierFactor }},
+		{Key: "guard.queue_limit", Min: "1", Max: "10000", Default: "5", Reload: true, Meaning: "waiting requests at which an endpoint is saturated; requests are refused only when all of a class are",
+			field: func(c *Config, _ *Listener) any { return &c.Guard.QueueLimit }},
+		{Key: "guard.concurrency_slack", Min: "1.1", Max: "100", Default: "2", Reload: true, Meaning: "how many times its planned concurrency an endpoint may have before others are preferred; needs agents",
+			field: func(c *Config, _ *Listener) any { return &c.Guard.ConcurrencySlack }},
+		{Key: "guard.poll_interval", Min: "100ms", Max: "1m", Default: "1s", Meaning: "how often the metrics of each endpoint are read; they are believed for three times as long, 3s at least",
+			field: func(c *Config, _ *Listener) any { return &c.Guard.PollInterval }},
 	}
 }
 

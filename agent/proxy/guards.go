@@ -13,16 +13,17 @@ import (
 	"github.com/irb-project/irb/agent/signal"
 )
 
-// guardSettings are those of the config, else the defaults.
+// guardSettings are those of the config; what it does not name has its default.
 func guardSettings(c *config.Config) guard.Settings {
 	s := guard.Defaults()
 	s.Agents = c.Agents
 	s.RetryRatio, s.RetryFloor = c.Retry.BudgetRatio, c.Retry.BudgetFloor
+	g := &c.Guard
+	s.ConsecutiveFaults, s.EjectionMax, s.MaxEjectedShare = g.ConsecutiveFaults, g.EjectionMax, g.MaxEjectedShare
+	s.OutlierFactor, s.QueueLimit, s.ConcurrencySlack = g.OutlierFactor, g.QueueLimit, g.ConcurrencySlack
+	s.SignalTTL = max(s.SignalTTL, 3*g.PollInterval)
 	return s
 }
-
-// pollInterval is the time between two polls of an engine's metrics.
-const pollInterval = time.Second
 
 // RunGuards ticks the guards and polls the engines' metrics until ctx ends.
 func (p *Proxy) RunGuards(ctx context.Context) {

@@ -13,6 +13,22 @@ import (
 	"github.com/irb-project/irb/agent/signal"
 )
 
+// TestGuardSettings: the defaults of agent.toml are those of package guard, and
+// the ends of its ranges pass the check there.
+func TestGuardSettings(t *testing.T) {
+	if got := guardSettings(parseConfig(t, testConfig)); got != guard.Defaults() {
+		t.Errorf("settings are %+v, want the defaults %+v", got, guard.Defaults())
+	}
+	for _, text := range []string{
+		"agents = 100000\n" + testConfig + "[guard]\nconsecutive_faults = 1\nejection_max = \"3s\"\nmax_ejected_share = 0\noutlier_factor = 1.2\nqueue_limit = 1\nconcurrency_slack = 1.1\npoll_interval = \"100ms\"\n",
+		testConfig + "[guard]\nconsecutive_faults = 1000\nejection_max = \"10m\"\nmax_ejected_share = 1\noutlier_factor = 100\nqueue_limit = 10000\nconcurrency_slack = 100\npoll_interval = \"1m\"\n[retry]\nbudget_ratio = 1\nbudget_floor = 1000\n",
+	} {
+		if err := guardSettings(parseConfig(t, text)).Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // tick lets the guards look at what was counted, n times in a row.
 func (r *rig) tick(n int) {
 	for range n {

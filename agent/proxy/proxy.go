@@ -93,7 +93,7 @@ func New(o Options) (*Proxy, error) {
 		p.own = append(p.own, ownAddresses(a)...)
 	}
 	p.guard = guard.New(guardSettings(o.Config), p.logChange)
-	p.poller = signal.NewPoller(pollInterval, o.Metrics.Registry())
+	p.poller = signal.NewPoller(o.Config.Guard.PollInterval, o.Metrics.Registry())
 	o.Metrics.Registry().MustRegister(p.guard.Collector(o.Now))
 	var err error
 	if p.tls, err = engineTLS(o.Config.Engine, o.Log); err != nil {
