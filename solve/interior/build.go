@@ -67,6 +67,10 @@ func newProgram(g *rows.Program, pairs []int, goal goal) *program {
 	for _, row := range b.q.index {
 		b.touched[row] = true
 	}
+	b.missed = make([]int, len(g.Groups))
+	for i := range b.missed {
+		b.missed[i] = -1
+	}
 	b.pieces = make([][]int, len(g.Rows))
 	for j := range g.Rows {
 		if b.addMissed(j) || b.touched[b.row(j)] {
@@ -215,16 +219,7 @@ func (b *program) addPiece(j int, c, h, width float64) {
 // addMissed gives a group's minimum a way out, where the goal has one.
 func (b *program) addMissed(j int) bool {
 	i := j - b.g.GroupRow
-	if i < 0 || b.goal.missed == nil {
-		return false
-	}
-	if b.missed == nil {
-		b.missed = make([]int, len(b.g.Groups))
-		for g := range b.missed {
-			b.missed[g] = -1
-		}
-	}
-	if b.g.Rows[j].Min <= 0 {
+	if i < 0 || b.goal.missed == nil || b.g.Rows[j].Min <= 0 {
 		return false
 	}
 	b.missed[i] = b.q.addVariable(b.goal.missed[i]*b.unit[j]/b.worth, 0, math.Inf(1))

@@ -28,17 +28,22 @@
 // # Column generation
 //
 // The program is solved over each source's cheapest pairs at settled prices
-// (prices.go), roughly; then over all pairs whose reduced cost is within reach
-// of those prices; then again with what the exact prices still find below
-// their source's (generate.go). The pairs that carry flow are solved once more
-// by themselves, so that nothing that is dropped leaves a residual.
+// (prices.go), roughly, until few others beat them; then, exactly, over the
+// pairs within reach of the prices found, with those added that still beat
+// their source's price, until the bound over all pairs agrees (generate.go).
+// Every round starts on the central path at the prices of the one before: a
+// point close to the optimum of other pairs is a bad start, as it is close to
+// the wrong bounds. The pairs that carry flow are solved once more by
+// themselves, so that nothing that is dropped leaves a residual (solve.go).
 //
 // # Tolerances
 //
-//	gap          1e-10  sum of products / objective at which steps end, relative
-//	feasibility  1e-11  |b - A v|, rows scaled to demand or to their maximum
-//	accepted     1e-7   gap to the bound that all pairs and conjugates give,
-//	                    relative, at which an answer that stalled is returned
+//	targetGap     1e-10  sum of products at which steps end, relative to the objective
+//	feasibility   1e-11  |b - A v|, relative to a source's demand or a row's maximum
+//	certifiedGap  1e-9   gap to the bound over all pairs and exact delays at which
+//	                     rounds end, relative to the objective
+//	acceptedGap   1e-7   gap and residual of an answer that is returned although
+//	                     rounding stalled it, relative
 //
 // # Infeasible programs
 //

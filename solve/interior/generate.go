@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	firstPairs = 40   // cheapest pairs that a source starts with
+	firstPairs = 24   // cheapest pairs that a source starts with
 	takenPairs = 16   // pairs that a source may add per round
 	firstMu    = 30.0 // sum of products of a first point, in units of worth
 	maxRounds  = 20
@@ -25,6 +25,7 @@ const (
 	// for a price of shedding in rough rounds, to be kept after them, to be
 	// added with others that are missing, and to be missing.
 	roughShed      = 3
+	roughReach     = 1
 	reach          = 0.3
 	nearby         = 0.05
 	roughViolation = 0.03
@@ -276,6 +277,9 @@ func (c *generator) approach(ctx context.Context) error {
 		_, err := c.solve(ctx, roughGap, 1e-4*roughGap)
 		if err != nil && !errors.Is(err, errStalled) {
 			return err
+		}
+		if c.goal.latency {
+			c.narrow(roughReach * c.goal.price)
 		}
 		if missing := c.take(-roughViolation * c.goal.price); float64(missing) <= roughMissing*float64(len(c.pairs)) {
 			break

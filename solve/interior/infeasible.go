@@ -90,45 +90,38 @@ func withoutLower(p *model.Problem) (elastic *model.Problem, bound []int) {
 }
 
 // infeasible reads the binding set off an outcome; nil if nothing is short.
+// bound are the pairs of the groups that stand for lower bounds.
 func (o *outcome) infeasible(p *model.Problem, bound []int) error {
 	e := &model.Infeasible{}
 	total := 0.0
-	for s, src := range p.Sources {
+	short := o.short()
+	for s, short := range short {
+		src := p.Sources[s]
 		total += src.DemandRPS * src.Work
-		if v := o.shed[s]; v >= 0 {
-			e.ShortRPS += o.pt.v[v] * src.DemandRPS
-			e.ShortWork += o.pt.v[v] * src.DemandRPS * src.Work
-		}
-	}
-	row := o.prices(o.pt)
-	minimum := func(i int) bool {
-		v := -1
-		if o.missed != nil {
-			v = o.missed[i]
-		}
-		if v < 0 {
-			return false
-		}
-		group := o.g.Groups[i]
-		short := o.pt.v[v] * o.unit[o.g.GroupRow+i]
 		e.ShortRPS += short
-		e.ShortWork += short * p.Sources[group.Source].Work
-		return short > shortRounding*group.MinRPS
+		e.ShortWork += short * src.Work
+	}
+	if e.ShortWork <= shortRounding*total {
+		return nil
 	}
 	cut := o.cut()
 	e.Sources, e.Engines, e.Caps = cut.Sources, cut.Engines, cut.Caps
-	for i := range o.g.Groups {
-		binds := minimum(i) || slices.Contains(cut.Groups, i) || row[o.g.GroupRow+i] < -inCut*o.g.Contents[rows.Work][o.g.Groups[i].Source]
-		switch {
+	row := o.prices(o.pt)
+	for i, group := range o.g.Groups {
+		work := o.g.Contents[rows.Work][group.Source]
+		switch binds := math.Abs(row[o.g.GroupRow+i]) > inCut*work; {
 		case binds && i < len(p.Groups):
 			e.Groups = append(e.Groups, i)
 		case binds:
 			e.Pairs = append(e.Pairs, bound[i-len(p.Groups)])
 		}
 	}
-	if e.ShortWork <= shortRounding*total {
-		return nil
+	for s := range short {
+		if short[s] > shortRounding*p.Sources[s].DemandRPS && !slices.Contains(e.Sources, s) {
+			e.Sources = append(e.Sources, s) // short of a minimum alone
+		}
 	}
+	slices.Sort(e.Sources)
 	for _, s := range e.Sources {
 		e.DemandWork += p.Sources[s].DemandRPS * p.Sources[s].Work
 		e.Pairs = append(e.Pairs, o.fullPairs(s, cut.Engines)...)
@@ -137,6 +130,24 @@ func (o *outcome) infeasible(p *model.Problem, bound []int) error {
 	e.Pairs = slices.Compact(e.Pairs)
 	e.ReachWork = e.DemandWork - e.ShortWork
 	return e
+}
+
+// short returns what each source lacks in req/s: what it sheds, or by how much
+// it misses its minima if that is more.
+func (o *outcome) short() []float64 {
+	short, missed := make([]float64, len(o.g.Sources)), make([]float64, len(o.g.Sources))
+	for i, group := range o.g.Groups {
+		if v := o.missed[i]; v >= 0 && o.pt.v[v] > o.pt.z[v] {
+			missed[group.Source] += o.pt.v[v] * o.unit[o.g.GroupRow+i]
+		}
+	}
+	for s, v := range o.shed {
+		if v >= 0 && o.pt.v[v] > o.pt.z[v] {
+			short[s] = o.pt.v[v] * o.g.Served[s]
+		}
+		short[s] = max(short[s], missed[s])
+	}
+	return short
 }
 
 // inCut is the price, as a part of the price of shedding, above which a source
