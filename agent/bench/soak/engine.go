@@ -1,0 +1,134 @@
+package soak
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// requestID is the header by which the soak follows a request; agents pass on
+// the id that a client gave.
+const requestID = "X-Request-Id"
+
+// answer is what an engine says of a request: what it has read of it.
+type answer struct {
+	Bytes int64  `json:"bytes"`
+	CRC32 uint32 `json:"crc32"`
+}
+
+// frames is how many tokens a stream has; done ends it.
+const (
+	frames = 20
+	frame  = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"token %d\"}}]}\n\n"
+	done   = "data: [DONE]\n\n"
+)
+
+// endpoint is a server that can be stopped and started again on its address.
+type endpoint struct {
+	address  string
+	server   *http.Server
+	serving  sync.WaitGroup
+	inFlight atomic.Int64
+
+	stops atomic.Int64 // how often it was stopped
+	begun sync.Map     // request id -> stops when the first token of its stream was out
+}
+
+func newEndpoint() (*endpoint, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	e := &endpoint{address: l.Addr().String()}
+	e.serve(l)
+	return e, nil
+}
+
+func (e *endpoint) serve(l net.Listener) {
+	s := &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Second}
+	e.server = s
+	e.serving.Go(func() { _ = s.Serve(l) }) // returns when it is closed
+}
+
+// restart breaks every connection, stays away for a while and comes back.
+func (e *endpoint) restart(away time.Duration) error {
+	e.stop()
+	time.Sleep(away)
+	l, err := net.Listen("tcp", e.address)
+	if err != nil {
+		return err
+	}
+	e.serve(l)
+	return nil
+}
+
+func (e *endpoint) stop() {
+	e.stops.Add(1)
+	e.server.Close()
+	e.serving.Wait()
+}
+
+// ServeHTTP answers at once, or with a stream if the query says so.
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.inFlight.Add(1)
+	defer e.inFlight.Add(-1)
+	if r.Method != http.MethodPost {
+		http.NotFound(w, r) // of /metrics: this engine reports nothing
+		return
+	}
+	sum := crc32.NewIEEE()
+	n, err := io.Copy(sum, r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // the caller left, or the endpoint restarts
+	}
+	a := answer{Bytes: n, CRC32: sum.Sum32()}
+	if r.URL.Query().Has("stream") {
+		err = e.stream(w, r, a)
+	} else {
+		w.Header().Set("Content-Type", "application/json")
+		err = json.NewEncoder(w).Encode(a)
+	}
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// stream writes what it has read as the head's fields, then frames.
+func (e *endpoint) stream(w http.ResponseWriter, r *http.Request, a answer) error {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Bytes", strconv.FormatInt(a.Bytes, 10))
+	w.Header().Set("X-CRC32", strconv.FormatUint(uint64(a.CRC32), 10))
+	flush := http.NewResponseController(w)
+	for i := range frames {
+		if _, err := fmt.Fprintf(w, frame, i); err != nil {
+			return err
+		}
+		if err := flush.Flush(); err != nil {
+			return err
+		}
+		if i == 0 {
+			e.begun.Store(r.Header.Get(requestID), e.stops.Load())
+		}
+		time.Sleep(rand.N(2 * time.Millisecond))
+		if r.Context().Err() != nil {
+			return errors.New("the caller left, or the endpoint restarts")
+		}
+	}
+	_, err := io.WriteString(w, done)
+	return err
+}
+
+// wasCut says whether the endpoint was stopped since a stream began here.
+func (e *endpoint) wasCut(id string) bool {
+	stops, begun := e.begun.Load(id)
+	return begun && stops.(int64) != e.stops.Load()
+}
