@@ -15,36 +15,11 @@ import (
 
 const refWork = 1024 + 4*256
 
-// twoRegions is examples/two-regions: us-east (2 ms from a-1, 65 from c-1) with
-// 120 req/s and us-west (2 ms, c-1 alone) with 40.
-func twoRegions(maxUtilization float64, split, flat bool) *model.Problem {
-	ttft := profile.Curve{V: []float64{0, 0.25, 0.5, 0.75, 0.9, 1}, Ms: []float64{80, 85, 100, 140, 220, 400}}
-	tbot := profile.Curve{V: []float64{0, 0.25, 0.5, 0.75, 0.9, 1}, Ms: []float64{12, 13, 15, 18, 22, 30}}
-	if flat {
-		ttft, tbot = profile.Curve{V: []float64{0, 1}, Ms: []float64{80, 80}}, profile.Curve{V: []float64{0, 1}, Ms: []float64{12, 12}}
-	}
-	base := ttft.Ms[0] + 256*tbot.Ms[0]
-	p := &model.Problem{
-		Work:    model.WorkSingle,
-		Sources: []model.Source{rowstest.Source("us-east", 120, 1024, 256), rowstest.Source("us-west", 40, 1024, 256)},
-		Engines: []model.EngineNode{
-			rowstest.Engine("a-1", 100, maxUtilization, split, ttft, tbot),
-			rowstest.Engine("c-1", 80, maxUtilization, split, ttft, tbot),
-		},
-		Row: []int{0, 2, 3}, Col: []int32{0, 1, 1},
-		CostMs: []float64{2 + base, 65 + base, 2 + base},
-	}
-	if split {
-		p.Work = model.WorkSplit
-	}
-	return p
-}
-
 // By hand: 2 + 14720 v_a = 65 + 14720 v_c, with single work and with split work
 // at the reference mix alike.
 func TestTwoRegionsQueueing(t *testing.T) {
 	for _, split := range []bool{false, true} {
-		p := twoRegions(0.9, split, false)
+		p := rowstest.TwoRegions(0.9, split, false)
 		sol, err := Solve(context.Background(), p)
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +37,7 @@ func TestTwoRegionsQueueing(t *testing.T) {
 
 // With flat delays a-1 fills up, and one more request to it is worth 63 ms.
 func TestTwoRegionsFlat(t *testing.T) {
-	p := twoRegions(1, false, true)
+	p := rowstest.TwoRegions(1, false, true)
 	sol, err := Solve(context.Background(), p)
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +90,7 @@ func TestInfeasibleNamesTheBindingSet(t *testing.T) {
 			model.Infeasible{Pairs: []int{0}, Engines: []int{0}, Sources: []int{0}, DemandWork: 120 * refWork, ShortRPS: 5},
 		},
 	} {
-		p := twoRegions(0.9, false, false)
+		p := rowstest.TwoRegions(0.9, false, false)
 		c.damage(p)
 		_, err := Solve(context.Background(), p)
 		var got *model.Infeasible
@@ -153,7 +128,7 @@ func equal(a, b []int) bool {
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Solve(ctx, twoRegions(0.9, true, false)); !errors.Is(err, context.Canceled) {
+	if _, err := Solve(ctx, rowstest.TwoRegions(0.9, true, false)); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 }
@@ -161,7 +136,7 @@ func TestCancelled(t *testing.T) {
 // Scaling demand and capacity together scales flows and nothing else.
 func TestScaleInvariance(t *testing.T) {
 	for _, scale := range []float64{1e-6, 1, 1e6} {
-		p := twoRegions(0.9, true, false)
+		p := rowstest.TwoRegions(0.9, true, false)
 		for s := range p.Sources {
 			p.Sources[s].DemandRPS *= scale
 		}

@@ -6,7 +6,11 @@ import (
 	"context"
 	"math"
 	"testing"
+
+	"github.com/irb-project/irb/solve/rows/rowstest"
 )
+
+const refWork = 1024 + 4*256
 
 // minimize 2 x + 3 y, x + y >= 4, x <= 3 as a row: x may cost up to 3 before y
 // takes over, y down to 2; the limit may go from 0 to 4.
@@ -39,7 +43,7 @@ func TestRangesByHand(t *testing.T) {
 // us-west leaves of c-1) to 120 (all of us-east).
 func TestRangesTwoRegions(t *testing.T) {
 	ctx := context.Background()
-	p := twoRegions(t, flat, 1)
+	p := rowstest.TwoRegions(1, false, true)
 	sol, err := Solve(ctx, p, Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -10,12 +10,13 @@ import (
 
 	"github.com/irb-project/irb/solve/model"
 	"github.com/irb-project/irb/solve/rows"
+	"github.com/irb-project/irb/solve/rows/rowstest"
 )
 
 // The two regions by hand: 2 + 14720 v_a = 65 + 14720 v_c, so a-1 carries
 // 89.0791 and c-1 70.9209 req/s, 30.9209 of them us-east's.
 func TestSolveTwoRegionsQueueing(t *testing.T) {
-	p := twoRegions(t, h100, 0.9)
+	p := rowstest.TwoRegions(0.9, false, false)
 	sol, err := Solve(context.Background(), p, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -37,9 +38,7 @@ func TestSolveTwoRegionsQueueing(t *testing.T) {
 // Split work is the same as single work where all requests have the reference
 // mix.
 func TestSplitIsSingleAtReferenceMix(t *testing.T) {
-	p := twoRegions(t, h100, 0.9)
-	p.Work = model.WorkSplit
-	p.Engines = []model.EngineNode{h100.split(t, "a-1", 100, 0.9), h100.split(t, "c-1", 80, 0.9)}
+	p := rowstest.TwoRegions(0.9, true, false)
 	sol, err := Solve(context.Background(), p, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +49,7 @@ func TestSplitIsSingleAtReferenceMix(t *testing.T) {
 }
 
 func TestSolveInfeasible(t *testing.T) {
-	p := twoRegions(t, h100, 0.9)
+	p := rowstest.TwoRegions(0.9, false, false)
 	p.Sources[0].DemandRPS = 200 // 240 req/s, the engines take 162
 	_, err := Solve(context.Background(), p, Options{})
 	var infeasible *model.Infeasible
@@ -63,7 +62,7 @@ func TestSolveInfeasible(t *testing.T) {
 }
 
 func TestJudgeDisagrees(t *testing.T) {
-	p := twoRegions(t, h100, 0.9)
+	p := rowstest.TwoRegions(0.9, false, false)
 	sol, err := Solve(context.Background(), p, Options{})
 	if err != nil {
 		t.Fatal(err)

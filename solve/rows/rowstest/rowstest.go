@@ -236,3 +236,31 @@ func addCaps(p *model.Problem, rng *rand.Rand) {
 		}
 	}
 }
+
+// TwoRegions is examples/two-regions: us-east (2 ms from a-1, 65 from c-1) with
+// 120 req/s and us-west (2 ms from c-1 alone) with 40, a-1 of 100 and c-1 of 80
+// reference requests/s, all requests of the reference mix; with its flat
+// profile, or with the table of examples/two-regions-queueing.
+func TwoRegions(maxUtilization float64, split, flat bool) *model.Problem {
+	v := []float64{0, 0.25, 0.5, 0.75, 0.9, 1}
+	ttft := profile.Curve{V: v, Ms: []float64{80, 85, 100, 140, 220, 400}}
+	tbot := profile.Curve{V: v, Ms: []float64{12, 13, 15, 18, 22, 30}}
+	if flat {
+		ttft, tbot = profile.Curve{V: []float64{0}, Ms: []float64{80}}, profile.Curve{V: []float64{0}, Ms: []float64{12}}
+	}
+	base := ttft.Ms[0] + refOutput*tbot.Ms[0]
+	p := &model.Problem{
+		Work:    model.WorkSingle,
+		Sources: []model.Source{Source("us-east", 120, refPrompt, refOutput), Source("us-west", 40, refPrompt, refOutput)},
+		Engines: []model.EngineNode{
+			Engine("a-1", 100, maxUtilization, split, ttft, tbot),
+			Engine("c-1", 80, maxUtilization, split, ttft, tbot),
+		},
+		Row: []int{0, 2, 3}, Col: []int32{0, 1, 1},
+		CostMs: []float64{2 + base, 65 + base, 2 + base},
+	}
+	if split {
+		p.Work = model.WorkSplit
+	}
+	return p
+}
