@@ -43,7 +43,9 @@ const usedShare = 1e-9
 // FindBreakEvens searches, by solving again, in both directions for latency,
 // demand and capacity. The use of a pair falls with its own round trip without
 // exception; with demand and capacity it may come and go, and the flip found
-// is the nearest to within the steps of the search, which double.
+// is the nearest to within the steps of the search, which double. Where costs
+// tie, several plans are best, and whether the one found uses the pair is a
+// matter of choice; only its own round trip parts them for sure.
 func FindBreakEvens(ctx context.Context, fleet *model.Fleet, opts solve.Options, cluster, class, engine string) (*BreakEvens, error) {
 	demand := slices.IndexFunc(fleet.Demand, func(d model.Demand) bool { return d.Cluster == cluster && d.Class == class })
 	if demand < 0 {
@@ -187,6 +189,10 @@ func (p pairSearch) halve(ctx context.Context, v parameter, flip Flip, end float
 	}
 	if found == infeasible {
 		flip.End = fmt.Sprintf("none before %s %s, where there is no plan any more", figure.Rate(end), v.unit)
+		return flip, nil
+	}
+	if end <= v.within {
+		flip.End = fmt.Sprintf("none above 0 %s", v.unit)
 		return flip, nil
 	}
 	at := (flip.Before + end) / 2

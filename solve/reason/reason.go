@@ -29,6 +29,12 @@ import (
 // the limit or on a kink.
 const snap = 1e-9
 
+// atAmount is how near, relative to its source's demand, a flow counts as being
+// at a bound or at what it was before. It is wider than snap: a certified flow
+// may be off by more than rounding, and a price, not the flow, says where in
+// its interval the term of such an amount lies.
+const atAmount = 1e-6
+
 // Reader reads one solution.
 type Reader struct {
 	c        *model.Compiled
@@ -215,7 +221,7 @@ func (r *Reader) cacheSlopes(s, k int) (less, more float64) {
 	if r.c.Stay == nil || r.c.Stay[k] <= 0 {
 		return 0, 0
 	}
-	x, tolerance := r.rps(s, k), snap*r.c.Sources[s].DemandRPS
+	x, tolerance := r.rps(s, k), atAmount*r.c.Sources[s].DemandRPS
 	if x <= r.c.Stay[k]+tolerance {
 		less = -r.c.StayPenaltyMs[k]
 	}
@@ -243,7 +249,7 @@ func (r *Reader) atBounds(s, k int) (lower, upper bool) {
 	if r.c.Upper == nil {
 		return false, false
 	}
-	x, tolerance := r.rps(s, k), snap*r.c.Sources[s].DemandRPS
+	x, tolerance := r.rps(s, k), atAmount*r.c.Sources[s].DemandRPS
 	return r.c.Lower[k] > 0 && x <= r.c.Lower[k]+tolerance, x >= r.c.Upper[k]-tolerance
 }
 
