@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/irb-project/irb/solve/certify"
+	"github.com/irb-project/irb/solve/model"
+	"github.com/irb-project/irb/solve/network"
+	"github.com/irb-project/irb/solve/shed"
+)
+
+// solveCertified does what irbctl does between the model and the certified
+// answer.
+func solveCertified(ctx context.Context, p *model.Problem) (*model.Solution, certify.Report, error) {
+	s, err := solveServed(ctx, p)
+	if err != nil {
+		return nil, certify.Report{}, err
+	}
+	report, err := certify.Check(p, s)
+	return s, report, err
+}
+
+func solveServed(ctx context.Context, p *model.Problem) (*model.Solution, error) {
+	if !p.Shed {
+		return network.Solve(ctx, p, network.Options{})
+	}
+	served, cuts, err := shed.Serve(p)
+	if err != nil {
+		return nil, err
+	}
+	serving := p.Serving(served)
+	s, err := network.Solve(ctx, serving.Problem, network.Options{})
+	if err != nil {
+		return nil, err
+	}
+	s = serving.Widen(p, s)
+	s.ServedRPS, s.ShedCuts = served, cuts
+	return s, nil
+}
+
+// timing is what a process found out about some runs.
+type timing struct {
+	Seconds   float64 // median
+	Runs      int
+	PeakBytes float64 // of resident memory; < 0: unknown
+}
+
+// request asks a process of ours to solve a fleet.
+type request struct {
+	Fleet fleet
+	Runs  int
+}
+
+// reply is its answer.
+type reply struct {
+	timing
+	Pairs int
+	Gap   float64
+}
+
+// budget is after how long no further run of an instance is started; the peers'
+// programs have the same.
+const budget = 2 * time.Second
+
+// serveOne answers one request.
+func serveOne(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
+	var r request
+	if err := json.NewDecoder(stdin).Decode(&r); err != nil {
+		return fmt.Errorf("-one: %w", err)
+	}
+	p := r.Fleet.problem()
+	// What making the fleet left behind is not the solver's.
+	debug.FreeOSMemory()
+	forgetPeak()
+	var seconds []float64
+	var report certify.Report
+	for total := time.Duration(0); len(seconds) < r.Runs && total < budget; {
+		runtime.GC()
+		start := time.Now()
+		_, found, err := solveCertified(ctx, p)
+		elapsed := time.Since(start)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.Fleet, err)
+		}
+		report = found
+		total += elapsed
+		seconds = append(seconds, elapsed.Seconds())
+	}
+	slices.Sort(seconds)
+	return json.NewEncoder(stdout).Encode(reply{
+		timing: timing{Seconds: seconds[len(seconds)/2], Runs: len(seconds), PeakBytes: peakBytes()},
+		Pairs:  p.Pairs(), Gap: report.Gap,
+	})
+}
+
+// time solves a fleet in a process of its own, as the peers do.
+func (b *bench) time(ctx context.Context, f fleet) (reply, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return reply{}, err
+	}
+	in, err := json.Marshal(request{Fleet: f, Runs: b.runs})
+	if err != nil {
+		return reply{}, err
+	}
+	limit, cancel := context.WithTimeout(ctx, oursLimit)
+	defer cancel()
+	cmd := exec.CommandContext(limit, self, "-one")
+	var said bytes.Buffer
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &said
+	out, err := cmd.Output()
+	if limit.Err() != nil {
+		return reply{}, fmt.Errorf("%s: no answer in %s", f, oursLimit)
+	}
+	if err != nil {
+		return reply{}, errors.New(firstLine(said.Bytes(), err))
+	}
+	var r reply
+	err = json.Unmarshal(out, &r)
+	return r, err
+}
+
+// oursLimit is after how long a process of ours must be at fault.
+const oursLimit = 2 * time.Minute
+
+// failed writes down that ours did not solve a fleet, and lets the benchmark go
+// on unless it was stopped.
+func (b *bench) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	b.faults++
+	_, err = fmt.Fprintf(b.out, "FAILED: %v\n\n", err)
+	return err
+}
+
+// ours times our solver on every size and case.
+func (b *bench) ours(ctx context.Context) error {
+	if len(b.cases) == 0 || len(b.sizes) == 0 {
+		return nil
+	}
+	t := newTable("Ours: model to certified answer", "sources x engines", "load", "pairs", "median", "peak memory", "certified gap")
+	for _, s := range b.sizes {
+		for _, l := range b.cases {
+			r, err := b.time(ctx, fleet{Size: s, Load: l, Seed: b.seed})
+			if err != nil {
+				if err := b.failed(ctx, err); err != nil {
+					return err
+				}
+				continue
+			}
+			fmt.Fprintf(b.log, "%s, %s: ours: %s\n", s, l, duration(r.Seconds))
+			t.row(s, l, r.Pairs, duration(r.Seconds), memory(r.PeakBytes), fmt.Sprintf("%.0e", r.Gap))
+		}
+	}
+	return t.write(b.out)
+}
+
+// grow compares the times of two sizes with their numbers of pairs.
+func (b *bench) grow(ctx context.Context) error {
+	if len(b.growth) == 0 {
+		return nil
+	}
+	t := newTable("Growth", "sources x engines", "pairs", "median", "pairs grow", "time grows")
+	var first reply
+	for i, s := range b.growth {
+		r, err := b.time(ctx, fleet{Size: s, Load: load{Percent: 75}, Seed: b.seed})
+		if err != nil {
+			return b.failed(ctx, err)
+		}
+		if i == 0 {
+			first = r
+			t.row(s, r.Pairs, duration(r.Seconds), "", "")
+			continue
+		}
+		t.row(s, r.Pairs, duration(r.Seconds), ratio(float64(r.Pairs)/float64(first.Pairs)), ratio(r.Seconds/first.Seconds))
+	}
+	return t.write(b.out)
+}
