@@ -54,7 +54,7 @@ func (b *bench) proxied(ctx context.Context, p peer) (result, error) {
 		return result{}, err
 	}
 	defer process.Kill()
-	r, err := b.measure(address, process)
+	r, err := b.measure(ctx, address, process)
 	if err != nil {
 		return r, fmt.Errorf("%s: %w\n%s", p.name, err, process.LastLines())
 	}
@@ -63,26 +63,26 @@ func (b *bench) proxied(ctx context.Context, p peer) (result, error) {
 
 // measure runs the three loads against an address; process is nil where there
 // is no proxy.
-func (b *bench) measure(address string, process *rig.Process) (r result, err error) {
+func (b *bench) measure(ctx context.Context, address string, process *rig.Process) (r result, err error) {
 	m := meter{process: process}
 	if _, err = openLoop(address, warmUp); err != nil {
 		return r, err
 	}
 	latencies, err := openLoop(address, b.duration)
-	if err != nil {
+	if err = errors.Join(err, ctx.Err()); err != nil {
 		return r, fmt.Errorf("open loop: %w", err)
 	}
 	r.openP50, r.openP99 = quantile(latencies, 0.5), quantile(latencies, 0.99)
 
 	n, took, err := closedLoop(address, warmUp, b.duration, m.start, m.stop)
-	if err = errors.Join(err, m.err); err != nil {
+	if err = errors.Join(err, m.err, ctx.Err()); err != nil {
 		return r, fmt.Errorf("closed loop: %w", err)
 	}
 	r.closedRPS = float64(n) / took.Seconds()
 	r.cpuPerRequest = m.used() / time.Duration(max(1, n))
 
 	tokens, err := streamLoad(address, b.streams, b.duration, b.began, m.start, m.stop)
-	if err = errors.Join(err, m.err); err != nil {
+	if err = errors.Join(err, m.err, ctx.Err()); err != nil {
 		return r, fmt.Errorf("streams: %w", err)
 	}
 	r.tokenP50, r.tokenP99 = quantile(tokens, 0.5), quantile(tokens, 0.99)

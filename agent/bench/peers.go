@@ -57,7 +57,10 @@ func startIRB(ctx context.Context, b *bench) (*rig.Process, string, error) {
 func (b *bench) startPeer(ctx context.Context, name, program, settings, address string, args ...string) (*rig.Process, string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
-		return nil, "", errMissing
+		// Debian's daemons; not everybody has that folder in PATH.
+		if path, err = exec.LookPath(filepath.Join("/usr/sbin", program)); err != nil {
+			return nil, "", errMissing
+		}
 	}
 	file := filepath.Join(b.folder, name+".conf")
 	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {

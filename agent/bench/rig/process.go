@@ -108,8 +108,13 @@ func (p *Process) Stop(ctx context.Context) error {
 	}
 }
 
-// Kill ends the program and its children at once.
+// Kill ends the program and its children at once, if it still runs.
 func (p *Process) Kill() {
+	select {
+	case <-p.exited:
+		return
+	default:
+	}
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // fails only if all have ended
 	<-p.exited
 }
@@ -141,8 +146,8 @@ func (p *Process) Usage() (u Usage, err error) {
 		// The name, in parentheses, may hold blanks; the fields after it do not:
 		// state ppid pgrp ... utime and stime the 12th and 13th (proc(5)).
 		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-		if len(fields) < 13 || fields[2] != group {
-			continue
+		if len(fields) < 13 || fields[2] != group || fields[0] == "Z" {
+			continue // another's, or a zombie
 		}
 		found = true
 		for _, f := range fields[11:13] {

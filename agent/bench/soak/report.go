@@ -79,7 +79,9 @@ func (s *soak) verdict() error {
 		}
 	}
 	for i, after := range s.report.After {
-		errs = append(errs, after.leak(s.report.Before[i]))
+		if err := after.leak(s.report.Before[i]); err != nil {
+			errs = append(errs, fmt.Errorf("%w\n%s", err, s.agents[i].Stacks()))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -76,7 +76,21 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return s.report, err
 	}
 	s.report.Before, s.report.After = before, after
-	return s.report, s.verdict()
+	return s.report, errors.Join(s.verdict(), s.end(ctx))
+}
+
+// end asks the agents to end, which they must do by themselves and soon: they
+// have nothing to do.
+func (s *soak) end(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
+	var errs []error
+	for _, a := range s.agents {
+		if err := a.Stop(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s ended with: %w", a.Name, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (s *soak) start(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -16,6 +17,9 @@ import (
 func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes about 10 s")
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("reads /proc")
 	}
 	program := filepath.Join(t.TempDir(), "irb-agent")
 	build := exec.Command("go", "build", "-o", program, "github.com/irb-project/irb/cmd/irb-agent")
