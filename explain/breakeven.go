@@ -91,10 +91,14 @@ func FindBreakEvens(ctx context.Context, fleet *model.Fleet, opts solve.Options,
 			return &f
 		}},
 	}
-	out.Flips = make([]Flip, 2*len(searches))
+	out.Flips = make([]Flip, 1+2*(len(searches)-1))
 	return out, inParallel(ctx, len(out.Flips), func(ctx context.Context, i int) error {
 		var err error
-		out.Flips[i], err = p.search(ctx, searches[i/2], i%2 == 1)
+		if i == 0 { // only one way can flip it
+			out.Flips[i], err = p.search(ctx, searches[0], p.used)
+		} else {
+			out.Flips[i], err = p.search(ctx, searches[(i+1)/2], i%2 == 0)
+		}
 		return err
 	})
 }

@@ -147,11 +147,24 @@ func (l *Losses) Text(w io.Writer) {
 	t.write(w)
 	writeRest(w, len(l.Losses)-rowsShown, "losses that cost less")
 	fmt.Fprintln(w, "\n\"at once\" is what agents do by fallbacks before a new file, without their guards; \"fullest\" is the engine that then carries most of its limit")
-	for _, x := range l.Losses[:min(len(l.Losses), rowsShown)] {
-		if text := x.sentence(); text != "" {
+	l.sentences(w)
+}
+
+// sentences tells of the worst losses that cannot be borne, and counts the rest.
+func (l *Losses) sentences(w io.Writer) {
+	const most = 8
+	told, more := 0, 0
+	for _, x := range l.Losses {
+		switch text := x.sentence(); {
+		case text == "":
+		case told < most:
 			fmt.Fprintln(w, text)
+			told++
+		default:
+			more++
 		}
 	}
+	writeRest(w, more, "losses that fill an engine beyond its limit or shed")
 }
 
 // sentence says what a loss means, "" if a new plan bears it in full and the

@@ -238,7 +238,7 @@ func (x *Reaction) cells() (latency, fullest, unrouted string) {
 func (x *Reaction) overload() string {
 	var list []string
 	for _, e := range x.Engines {
-		if e.ofLimit() > 1+1e-6 {
+		if e.ofLimit() >= 1.0005 {
 			list = append(list, fmt.Sprintf("%s %s of its limit", e.Engine, figure.Percent(e.ofLimit())))
 		}
 	}

@@ -45,7 +45,8 @@ questions by solving again, exactly:
                      the latency, demand and capacity at which the source
                      begins or ceases to use the engine
 
-With --request it says where one request goes, by the agents' own code.`,
+With --request it says where one request goes, by the agents' own code; with
+--decision what an agent did with one, from a line of its decision log.`,
 		Example: `  irbctl explain weights.toml
   irbctl explain weights.toml --cluster us-east --class chat
   irbctl explain weights.toml --engine a-1 --format json
@@ -77,7 +78,10 @@ func (a *app) explain(ctx context.Context, path string, f explainFlags) error {
 		}
 		f.model.paths.Folder, path = path, ""
 	}
-	if f.request.on {
+	if f.request.on || f.request.decision != "" {
+		if path == "" {
+			return usageError("--request and --decision are about a weight file, not a fleet")
+		}
 		return a.explainRequest(path, f)
 	}
 	if path == "" || f.model.asked() {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"io"
+
 	"github.com/spf13/pflag"
 
+	"github.com/irb-project/irb/agent/snapshot"
 	"github.com/irb-project/irb/explain"
 )
 
@@ -17,10 +20,12 @@ type requestFlags struct {
 	identity []string
 	headers  map[string]string
 	down     []string
+	decision string
 }
 
 func (f *requestFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.on, "request", false, "where one request goes: by --cluster, --class or what it matches, --key")
+	flags.StringVar(&f.decision, "decision", "", "a line of the decision log of an agent of --cluster, - for standard input: what it did and why")
 	flags.StringVar(&f.key, "key", "", "with --request: its affinity value (session header, prompt_cache_key); none: it follows the weights")
 	flags.StringVar(&f.tenant, "tenant", "", "with --request: the trusted tenant that scopes its key")
 	flags.StringVar(&f.path, "request-path", "", "with --request: URL path, to find the class")
@@ -33,12 +38,12 @@ func (f *requestFlags) register(flags *pflag.FlagSet) {
 
 // explainRequest replays the agents' picking for one request.
 func (a *app) explainRequest(path string, f explainFlags) error {
-	if path == "" {
-		return usageError("--request is about a weight file, not a fleet")
-	}
 	s, err := a.readSnapshot(path)
 	if err != nil {
 		return err
+	}
+	if f.request.decision != "" {
+		return a.explainDecision(s, f)
 	}
 	r := explain.Request{
 		Cluster: f.filter.Cluster, Class: f.filter.Class, Key: f.request.key, Tenant: f.request.tenant,
@@ -50,4 +55,20 @@ func (a *app) explainRequest(path string, f explainFlags) error {
 		return &exitError{code: exitUsage, err: err}
 	}
 	return a.print(placement, f.format)
+}
+
+// explainDecision explains a line of a decision log.
+func (a *app) explainDecision(s *snapshot.Snapshot, f explainFlags) error {
+	line := []byte(f.request.decision)
+	if f.request.decision == "-" {
+		var err error
+		if line, err = io.ReadAll(io.LimitReader(a.stdin, 1<<20)); err != nil {
+			return err
+		}
+	}
+	decision, err := explain.ReadDecision(line, s, f.filter.Cluster)
+	if err != nil {
+		return &exitError{code: exitUsage, err: err}
+	}
+	return a.print(decision, f.format)
 }

@@ -81,6 +81,12 @@ func TestExplainRequest(t *testing.T) {
 	r.expect(t, exitOK, "class     chat-eu", "explain", weights, "--request", "--cluster", "West Europe", "--identity", "eu-gateway")
 	r.expect(t, exitOK, `chat: the first that matches; passed over: ["chat-eu"]`, "explain", weights, "--request", "--cluster", "West Europe", "--key", "a")
 	r.expect(t, exitOK, "passed over: down", "explain", weights, "--request", "--cluster", "West Europe", "--class", "chat-eu", "--ejected", "eu-h200")
+	line := `{"request_id":"r","class":"chat","snapshot":1,"tried":[{"engine":"us-h100","rank":1,"endpoint":"http://127.0.0.1:8021"}],"skipped":[{"engine":"eu-h200","rank":0,"reason":"down"}],"outcome":"served"}`
+	r.expect(t, exitOK, "passed over: down", "explain", weights, "--cluster", "West Europe", "--decision", line)
+	piped := run{stdin: line}
+	piped.expect(t, exitOK, "went to http://127.0.0.1:8021", "explain", weights, "--cluster", "West Europe", "--decision", "-")
+	r.expect(t, exitUsage, "no decision", "explain", weights, "--cluster", "West Europe", "--decision", "{")
+	r.expect(t, exitUsage, "about a weight file, not a fleet", "explain", followTheSun, "--request", "--cluster", "West Europe")
 	r.expect(t, exitUsage, `there is no class "gold"`, "explain", weights, "--request", "--cluster", "West Europe", "--class", "gold")
 	r.expect(t, exitUsage, `cluster "Mars" has no source`, "explain", weights, "--request", "--cluster", "Mars")
 	r.expect(t, exitUsage, "name it with --cluster", "explain", weights, "--request")
