@@ -23,7 +23,7 @@ type Reaction struct {
 	// utilizations; 0 where an engine would be above utilization 1, as its queue
 	// then grows for as long as it lasts.
 	MeanLatencyMs float64         `json:"mean_latency_ms,omitempty"`
-	Engines       []EngineOutcome `json:"engines"` // in order of name
+	Engines       []EngineOutcome `json:"engines"` // those left, in order of name
 }
 
 // probes is how many keys of a lost share are walked: enough that the parts are
@@ -102,7 +102,7 @@ func (r *reactor) lose(lost []string) *Reaction {
 		}
 		out.UnroutedRPS += moved * none
 	}
-	r.measure(out, flows)
+	r.measure(out, flows, lost)
 	return out
 }
 
@@ -164,7 +164,7 @@ func lostKeys(source *snapshot.Source, lost []string) []uint64 {
 }
 
 // measure fills in loads and latency for flows by pair.
-func (r *reactor) measure(out *Reaction, flows map[int]float64) {
+func (r *reactor) measure(out *Reaction, flows map[int]float64, lost []string) {
 	type load struct{ work, prompt, output float64 }
 	loads := make([]load, len(r.p.Engines))
 	sourceOf := make(map[int]int, len(flows))
@@ -184,11 +184,11 @@ func (r *reactor) measure(out *Reaction, flows map[int]float64) {
 	}
 	overloaded := false
 	for e, node := range r.p.Engines {
-		if node.Limit <= 0 {
+		if node.Limit <= 0 || slices.Contains(lost, node.Name) {
 			continue
 		}
 		o := EngineOutcome{Engine: node.Name, PlannedRPS: loads[e].work / node.ReferenceWork, LimitRPS: node.Limit / node.ReferenceWork, Utilization: loads[e].work / node.Capacity}
-		overloaded = overloaded || o.Utilization >= 1
+		overloaded = overloaded || o.Utilization > 1+1e-9
 		out.Engines = append(out.Engines, o)
 	}
 	if overloaded {
