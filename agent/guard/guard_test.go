@@ -3,7 +3,10 @@ package guard
 import (
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -192,6 +195,65 @@ func TestUntimed(t *testing.T) {
 	h.pass(time.Minute)
 	if h.weight(0) != 1 || !math.IsNaN(h.plan.peers[0].members[0].judged.ratio) || h.plan.Endpoint(0, 0).InFlight() != 20 {
 		t.Errorf("weight %v, judged %v", h.weight(0), h.plan.peers[0].members[0].judged)
+	}
+}
+
+// TestConcurrent: requests, ticks, reloads and views at the same time leave
+// nothing behind. It is for the race detector most of all.
+func TestConcurrent(t *testing.T) {
+	snap := fleet(4, 1000, 0.6)
+	g := New(Defaults(), nil)
+	var plan atomic.Pointer[Plan]
+	plan.Store(g.NewPlan(spec(snap), start))
+	var requests, others sync.WaitGroup
+	for seed := range uint64(8) {
+		requests.Go(func() {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			for n := range 3000 {
+				now := start.Add(time.Duration(n) * time.Millisecond)
+				c := plan.Load().Class(0)
+				c.Admit(rng.Uint64(), false, now)
+				c.Deposit()
+				engine := rng.IntN(4)
+				c.Grade(engine, 0, rng.Uint64(), now)
+				a := c.Begin(engine, 0, Work{Stream: true}, now)
+				plan.Load().Endpoint(engine, 0).Observe(signal.Report{Running: 3, Waiting: float64(rng.IntN(20)), KVUsage: 0.5}, now)
+				a.First(now.Add(100 * time.Millisecond))
+				a.End(Ending{Outcome: Outcome(rng.IntN(4))}, now.Add(time.Second))
+				c.Withdraw()
+			}
+		})
+	}
+	done := make(chan struct{})
+	others.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			now := start.Add(time.Duration(n) * TickInterval)
+			g.Tick(now)
+			if n%10 == 0 {
+				plan.Store(g.NewPlan(spec(snap), now))
+				g.SetSettings(Defaults())
+			}
+			g.Views(now)
+		}
+	})
+	requests.Wait()
+	close(done)
+	others.Wait()
+	for _, v := range g.Views(start) {
+		if v.InFlight != 0 {
+			t.Errorf("%s: %d in flight", v.Engine, v.InFlight)
+		}
+	}
+	for e := range 4 {
+		at := plan.Load().Endpoint(e, 0)
+		if n, us := at.waiting.Load(), at.waitingStartUs.Load(); n != 0 || us != 0 || at.waitingExpectedUs.Load() != 0 {
+			t.Errorf("endpoint %d: %d requests wait for a sign since %d", e, n, us)
+		}
 	}
 }
 

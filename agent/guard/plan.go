@@ -29,6 +29,7 @@ type Plan struct {
 	guard      *Guard
 	spec       Spec
 	engines    []engine
+	byName     map[string]int // engines
 	endpoints  [][]*Endpoint
 	classes    []*Class
 	peers      []*peers
@@ -83,7 +84,7 @@ type Class struct {
 func (g *Guard) NewPlan(spec Spec, now time.Time) *Plan {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p := &Plan{guard: g, spec: spec}
+	p := &Plan{guard: g, spec: spec, byName: make(map[string]int, len(spec.Snapshot.Engines))}
 	used := map[endpointKey]*Endpoint{}
 	for n := range spec.Snapshot.Engines {
 		e := &spec.Snapshot.Engines[n]
@@ -95,6 +96,7 @@ func (g *Guard) NewPlan(spec Spec, now time.Time) *Plan {
 			}
 			used[key] = list[i]
 		}
+		p.byName[e.Name] = n
 		p.endpoints = append(p.endpoints, list)
 		p.engines = append(p.engines, engine{
 			curve: curve{&e.Profile}, name: e.Name, hash: xxhash.Sum64String(e.Name),
@@ -165,7 +167,7 @@ func (p *Plan) addSource(c *Class) {
 	c.outputTokens = c.source.OutputTokens
 	c.absorbs = make([]absorb, len(p.engines))
 	load := func(name string, rps, rttMs float64) {
-		n, ok := p.number(name)
+		n, ok := p.byName[name]
 		if !ok {
 			return
 		}
@@ -182,15 +184,10 @@ func (p *Plan) addSource(c *Class) {
 	}
 	for _, f := range c.source.Fallbacks {
 		load(f.Engine, f.AbsorbRPS, 0)
-		if n, ok := p.number(f.Engine); ok {
+		if n, ok := p.byName[f.Engine]; ok {
 			c.absorbs[n].rps = f.AbsorbRPS
 		}
 	}
-}
-
-func (p *Plan) number(name string) (int, bool) {
-	n := slices.IndexFunc(p.engines, func(e engine) bool { return e.name == name })
-	return n, n >= 0
 }
 
 // uncached returns the prompt tokens that have to be computed; 0 stands for the
@@ -212,7 +209,7 @@ func (c *Class) reach() []int {
 		return nil
 	}
 	add := func(name string) {
-		if n, ok := c.plan.number(name); ok {
+		if n, ok := c.plan.byName[name]; ok {
 			list = append(list, n)
 		}
 	}
