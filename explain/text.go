@@ -3,8 +3,11 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/irb-project/irb/agent/snapshot"
@@ -80,12 +83,63 @@ func Text(w io.Writer, s *snapshot.Snapshot) {
 	for _, note := range s.Solver.Notes {
 		fmt.Fprintf(w, "note: %s\n", note)
 	}
-	for i := range s.Sources {
+	fmt.Fprintln(w, legend)
+	sources := largestSources(s)
+	for _, source := range sources {
 		fmt.Fprintln(w)
-		textSource(w, &s.Sources[i])
+		textSource(w, source)
+	}
+	if n := len(s.Sources) - len(sources); n > 0 {
+		fmt.Fprintf(w, "\n... and %d smaller sources; see one with --cluster and --class, all with --format json\n", n)
 	}
 	fmt.Fprintln(w)
 	summaryEngines(w, s)
+	textBottlenecks(w, s.Engines)
+}
+
+// legend says what the columns of a source's table are.
+const legend = `one more ms is what one more request costs: network, compute (unloaded), delay (its own wait), to others
+(the wait that it adds to theirs), limit (price of a full engine), other (price of shares, caps, caches)`
+
+// largestSources returns the sources in their order, of many only the largest.
+func largestSources(s *snapshot.Snapshot) []*snapshot.Source {
+	sources := make([]*snapshot.Source, len(s.Sources))
+	for i := range s.Sources {
+		sources[i] = &s.Sources[i]
+	}
+	if len(sources) <= rowsShown {
+		return sources
+	}
+	slices.SortStableFunc(sources, func(a, b *snapshot.Source) int { return cmp.Compare(b.OfferedRPS, a.OfferedRPS) })
+	sources = sources[:rowsShown]
+	slices.SortFunc(sources, func(a, b *snapshot.Source) int {
+		return cmp.Or(strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.Class, b.Class))
+	})
+	return sources
+}
+
+// textBottlenecks says which engines are full and what room there is worth, or
+// where queues cost most if none is.
+func textBottlenecks(w io.Writer, engines []snapshot.Engine) {
+	const most = 8
+	var full []snapshot.Engine
+	for _, e := range engines {
+		if e.LimitPriceMs > 1e-6 {
+			full = append(full, e)
+		}
+	}
+	slices.SortStableFunc(full, func(a, b snapshot.Engine) int { return cmp.Compare(b.LimitPriceMs, a.LimitPriceMs) })
+	for _, e := range full[:min(most, len(full))] {
+		fmt.Fprintf(w, "bottleneck: %s is full (%s of %s reference req/s); room for one more request there would save %s ms\n",
+			e.Name, figure.Rate(e.PlannedRefRPS), figure.Rate(e.LimitRPS), figure.Ms(e.LimitPriceMs))
+	}
+	writeRest(w, len(full)-most, "full engines where room is worth less")
+	if len(full) > 0 || len(engines) == 0 {
+		return
+	}
+	if e := slices.MaxFunc(engines, func(a, b snapshot.Engine) int { return cmp.Compare(a.PriceMs, b.PriceMs) }); e.PriceMs > 1e-6 {
+		fmt.Fprintf(w, "no full engine stands in the way; queues cost most at %s, where one more reference request makes %s ms of waiting, its own and others'\n", e.Name, figure.Ms(e.PriceMs))
+	}
 }
 
 func orUnknown(s string) string {

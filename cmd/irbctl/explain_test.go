@@ -21,6 +21,8 @@ func solved(t *testing.T, fleet string) string {
 func TestExplainFleet(t *testing.T) {
 	var r run
 	r.expect(t, exitOK, "a-1 is at its limit (100 of 100 req/s)", "explain", twoRegions)
+	r.expect(t, exitOK, "bottleneck: a-1 is full (100 of 100 reference req/s); room for one more request there would save 63 ms", "explain", twoRegions)
+	r.expect(t, exitOK, "queues cost most at a-1", "explain", twoRegions+"-queueing")
 	r.expect(t, exitOK, "c-1 serves all 40 req/s of us-west", "explain", twoRegions, "--cluster", "us-west")
 }
 
