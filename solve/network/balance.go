@@ -5,9 +5,9 @@ import "math"
 // balance finds a zero of an excess that never falls, by Newton steps inside a
 // bracket. excess returns its least and most value at x, which differ where it
 // jumps, and its growth. Where it is piecewise linear, as for tables, a few
-// steps end it exactly. Without a zero x goes on to where nothing changes.
+// steps end it exactly. Without a zero it returns x.
 func balance(x float64, excess func(x float64) (least, most, growth float64)) float64 {
-	lo, hi := math.Inf(-1), math.Inf(1)
+	start, lo, hi := x, math.Inf(-1), math.Inf(1)
 	stride := 1e-3
 	for range 200 {
 		least, most, growth := excess(x)
@@ -31,7 +31,10 @@ func balance(x float64, excess func(x float64) (least, most, growth float64)) fl
 				next = lo + (hi-lo)/2
 			}
 		}
-		if next == x || next == lo || next == hi || math.Abs(next) > beyond {
+		if math.Abs(next) > beyond {
+			return start
+		}
+		if next == x || next == lo || next == hi {
 			return x
 		}
 		x = next

@@ -9,23 +9,32 @@ type builder struct {
 	*graph
 	progress  func(stage string)
 	flowOnly  bool     // costs are 0 but for the bypass: a maximum flow
+	fairTo    *int     // priority whose sources share what bypasses; nil: none
 	bigPrice  float64  // of the bypass
 	ownArc    []int32  // arc above each engine, cap and group node; -1: none
 	bypass    []int32  // arc from a node to the root at bigPrice; -1: none
 	firstPair int32    // arcs from here on are pairs
 	pairs     []int    // their pairs
 	active    []uint64 // bit set of pairs that are arcs
-	grids     []*grid  // per engine
+	smooth    []int32  // arcs with a grid
 }
 
 // gridPerLimit is how many pieces the first grid has up to an engine's limit.
 const gridPerLimit = 16
 
-func newBuilder(p *program, flowOnly bool) *builder {
-	b := &builder{program: p, flowOnly: flowOnly, graph: newGraph(p.supply), active: make([]uint64, (p.Pairs()+63)/64)}
+func newBuilder(p *program, flowOnly bool, fairTo *int) *builder {
+	b := &builder{program: p, flowOnly: flowOnly, fairTo: fairTo, graph: newGraph(p.supply),
+		active: make([]uint64, (p.Pairs()+63)/64), progress: func(string) {}}
+	switch {
+	case fairTo != nil:
+		b.bigPrice = 4
+	case flowOnly:
+		b.bigPrice = 1
+	default:
+		b.bigPrice = 8 * p.dearest()
+	}
 	n := int(p.rootNode())
 	b.ownArc, b.bypass = make([]int32, n), make([]int32, n)
-	b.grids = make([]*grid, len(p.Engines))
 	b.bigPrice = 1
 	if !flowOnly {
 		b.bigPrice = 8 * p.dearest()
@@ -40,8 +49,7 @@ func newBuilder(p *program, flowOnly bool) *builder {
 		case flowOnly:
 			b.ownArc[v] = b.addStraight(v, p.above[v], 0, sink.limit, 0)
 		default:
-			b.grids[e] = &grid{smooth: sink, step: sink.limit / gridPerLimit}
-			b.ownArc[v] = b.addBent(v, p.above[v], b.grids[e], 0)
+			b.ownArc[v] = b.addSmooth(v, p.above[v], sink, 0)
 		}
 	}
 	for c := range p.Caps {
@@ -54,11 +62,31 @@ func newBuilder(p *program, flowOnly bool) *builder {
 	}
 	for v := range int32(n) {
 		if v < p.engine(0) || v >= p.group(0) || p.supply[v] > 0 || b.ownArc[v] < 0 {
-			b.bypass[v] = b.addStraight(v, p.rootNode(), b.bigPrice, math.Inf(1), 0)
+			b.bypass[v] = b.addBypass(v)
 		}
 	}
 	b.firstPair = int32(len(b.arcs))
 	return b
+}
+
+// addBypass appends the arc from node v past everything. To be fair to the
+// sources of a priority it costs them half the square of the part of their
+// demand that takes it, times their demand: the least sum of squares has equal
+// parts wherever that is possible.
+func (b *builder) addBypass(v int32) int32 {
+	if v < b.engine(0) && b.fairTo != nil && b.Sources[v].Priority == *b.fairTo && b.supply[v] > 0 {
+		demand := b.Sources[v].DemandRPS * b.perRPS[v]
+		limit := 2 * demand // never reached
+		return b.addSmooth(v, b.rootNode(), &smooth{limit: limit, pieces: []slopePiece{{hi: limit, rise: 1 / demand}}}, 0)
+	}
+	return b.addStraight(v, b.rootNode(), b.bigPrice, math.Inf(1), 0)
+}
+
+// addSmooth appends an arc with a smooth cost.
+func (b *builder) addSmooth(tail, head int32, cost *smooth, flow float64) int32 {
+	a := b.addBent(tail, head, &grid{smooth: cost, even: true, step: cost.limit / gridPerLimit}, flow)
+	b.smooth = append(b.smooth, a)
+	return a
 }
 
 // dearest returns more than the price of any pair and any load.

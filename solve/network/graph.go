@@ -175,20 +175,28 @@ func (g *graph) reprice() {
 }
 
 // reflow computes the flows of the basis from the supplies and all other flows
-// by elimination of leaves, into want, one per node.
-func (g *graph) reflow(want []float64) {
+// by elimination of leaves, into want, one per node; size is the sum of what
+// was added up for it, without signs: the scale of its rounding.
+func (g *graph) reflow(want, size []float64) {
 	copy(want, g.inflow)
 	root := g.root()
 	want[root] = 0
+	for v := range g.inflow {
+		size[v] = math.Abs(g.inflow[v])
+	}
 	for a := range g.arcs {
 		x := &g.arcs[a]
 		if f := g.state[a].flow; f != 0 && !g.inTree(int32(a)) {
 			want[x.tail] -= f
 			want[x.head] += f
+			size[x.tail] += f
+			size[x.head] += f
 		}
 	}
 	for v := g.nodes[root].back; v != root; v = g.nodes[v].back {
-		want[g.nodes[v].parent] += want[v]
+		p := g.nodes[v].parent
+		want[p] += want[v]
+		size[p] += size[v]
 		if !g.isUp(v) {
 			want[v] = -want[v]
 		}

@@ -19,8 +19,9 @@ type greedy struct {
 	room   []float64 // room left above each cap and group node
 }
 
-// start makes the first arcs, flows and tree from prices of engines.
-func (b *builder) start(prices []float64) {
+// start makes the first arcs, flows and tree from prices of engines and a
+// shortlist of pairs.
+func (b *builder) start(prices []float64, short *offers) {
 	gr := &greedy{builder: b, target: make([]float64, len(b.Engines)),
 		rest: make([]float64, len(b.Engines)), room: make([]float64, b.rootNode())}
 	for e, sink := range b.sinks {
@@ -39,11 +40,26 @@ func (b *builder) start(prices []float64) {
 		gr.room[b.group(i)] = b.program.room[i]
 	}
 	gr.passSupply()
-	short := b.cheapest(prices, shortlist)
 	for s := range b.Sources {
 		gr.fill(int32(s), short.of(int32(s)))
 	}
+	b.addStays()
 	b.crash()
+}
+
+// addStays makes arcs of all pairs with a stay term: pricing of rows does not
+// see what they save.
+func (b *builder) addStays() {
+	if b.Stay == nil {
+		return
+	}
+	for s := range b.Sources {
+		for k := b.Row[s]; k < b.Row[s+1]; k++ {
+			if b.Stay[k] > 0 && !b.isActive(k) && b.sinks[b.Col[k]] != nil {
+				b.addPair(int32(s), k, 0)
+			}
+		}
+	}
 }
 
 // passSupply leads what lower bounds moved to engines, caps and groups on to

@@ -31,6 +31,28 @@ func (p *program) checkMinimums() error {
 	return nil
 }
 
+// checkReach returns the sources that nothing may ever serve.
+func (p *program) checkReach() error {
+	e := &model.Infeasible{}
+	for s := range p.Sources {
+		reached := false
+		for k := p.Row[s]; k < p.Row[s+1] && !reached; k++ {
+			reached = p.sinks[p.Col[k]] != nil && !(p.Upper != nil && p.Upper[k] <= 0)
+		}
+		if !reached {
+			src := &p.Sources[s]
+			e.Sources = append(e.Sources, s)
+			e.ShortRPS += src.DemandRPS
+			e.ShortWork += src.DemandRPS * src.Work
+		}
+	}
+	if len(e.Sources) == 0 {
+		return nil
+	}
+	e.DemandWork = e.ShortWork
+	return e
+}
+
 // broken returns the error for bounds of source s that contradict each other
 // by flow.
 func (p *program) broken(s int, groups []int, flow float64) error {
@@ -45,23 +67,24 @@ func (p *program) broken(s int, groups []int, flow float64) error {
 	return e
 }
 
+// withoutCosts returns the program with costs 0.
+func (p *program) withoutCosts() *program {
+	free := *p
+	free.perWork = make([]float64, len(p.Sources))
+	return &free
+}
+
 // maxFlow finds the most that can be served: the same network with costs 0 but
 // for the bypass, which costs 1. Prices are then 1 on the side of the minimum
 // cut that cannot reach the root, and 0 on the other.
-func (p *program) maxFlow(ctx context.Context) (*builder, error) {
-	free := *p
-	free.perWork = make([]float64, len(p.Sources))
-	b := newBuilder(&free, true)
-	b.start(make([]float64, len(p.Engines)))
-	for {
-		if err := b.optimize(ctx, 1e-6); err != nil {
-			return nil, err
-		}
-		b.reprice()
-		if b.addBetter(1e-6) == 0 {
-			return b, nil
-		}
+func (p *program) maxFlow(ctx context.Context, short *offers) (*builder, error) {
+	b := newBuilder(p.withoutCosts(), true, nil)
+	b.start(make([]float64, len(p.Engines)), short)
+	if err := b.optimize(ctx, 1e-6); err != nil {
+		return nil, err
 	}
+	b.reprice()
+	return b, nil
 }
 
 // bypassed returns the flow that passes everything by, per node.

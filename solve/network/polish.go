@@ -1,43 +1,40 @@
 package network
 
-// polisher moves engine loads from the breakpoints of the grid to where the
-// true marginals agree with the prices of the tree.
+import "math"
+
+// polisher moves the flows of smooth arcs from the breakpoints of their grids
+// to where their true marginals agree with the prices of the tree.
 //
-// Arcs of one slope in the tree fix the differences of prices inside a
-// component; one shift per component is free. The shift at which the loads
-// F'^-1(price) of its engines take exactly what enters the component is the
-// optimum over all flows on the present arcs of the tree.
+// Arcs of one slope in the tree (routes, and engines with a flat profile) fix the differences of prices inside a
+// component; one shift per component is free. The shifts at which the flows
+// F'^-1(price) of the smooth arcs balance what enters each component are the
+// optimum over all flows on the present tree.
 type polisher struct {
 	*builder
+	curved []int32   // smooth arcs but those of the tree whose slope stays the same
 	part   []int32   // component of each node; 0 is the root's
 	offset []float64 // price of each node less the shift of its component
 	shift  []float64 // per component
-	enter  []float64 // per component: what it must lead to its engines
-	sinks  [][]int32 // per component: engines in it with capacity
-	before []float64 // per engine: load before
+	enter  []float64 // per component: what its smooth arcs must lead out
+	out    [][]int32 // per component: smooth arcs that leave it
+	in     [][]int32 // and that enter it from others; 0 has none listed
+	before []float64 // per node: flow of its smooth arc before
 	want   []float64 // per node: flow of its tree arc after
-	basic  []bool    // per engine: its own arc is in the tree
-}
-
-func newPolisher(b *builder) *polisher {
-	n := len(b.nodes)
-	return &polisher{builder: b, part: make([]int32, n), offset: make([]float64, n),
-		before: make([]float64, len(b.Engines)), want: make([]float64, n), basic: make([]bool, len(b.Engines))}
+	size   []float64 // per node: scale of the rounding of want
+	gross  []float64 // per component: scale of the rounding of enter
 }
 
 // polish moves towards the optimum on the present tree. It stops where an arc
-// of the tree would go beyond a bound: that arc leaves for the own arc of an
-// engine, and another try is made, at most tries in all. It reports whether it
-// arrived; prices are then exact.
+// of the tree would go beyond a bound: that arc leaves for a smooth arc, and
+// another try is made, at most tries in all. It reports whether it arrived;
+// prices are then exact.
 func (b *builder) polish(tries int) bool {
-	p := newPolisher(b)
+	n := len(b.nodes)
+	p := &polisher{builder: b, part: make([]int32, n), offset: make([]float64, n),
+		before: make([]float64, n), want: make([]float64, n), size: make([]float64, n)}
 	for range tries {
 		p.split()
-		for c := 1; c < len(p.shift); c++ {
-			p.shift[c] = balance(p.shift[c], func(x float64) (least, most, growth float64) {
-				return p.excess(c, x)
-			})
-		}
+		p.balance()
 		p.aim()
 		if p.advance() {
 			p.setPrices()
@@ -47,24 +44,45 @@ func (b *builder) polish(tries int) bool {
 	return false
 }
 
+func (b *builder) smoothOf(a int32) *smooth {
+	if g, ok := b.state[a].cost.(*grid); ok {
+		return g.smooth
+	}
+	return nil
+}
+
+// isFlat reports whether the slope of a smooth arc stays the same around its
+// flow, which is in its present segment.
+func (b *builder) isFlat(a int32) bool {
+	c := b.smoothOf(a)
+	return c.ps == 0 && c.pieces[c.piece(b.state[a].lo, true)].rise == 0
+}
+
+// isCurved reports whether arc a of the tree has a slope that grows with its
+// flow.
+func (b *builder) isCurved(a int32) bool { return b.smoothOf(a) != nil && !b.isFlat(a) }
+
+// rounding is the part of a sum that may be lost in it.
+const rounding = 1e-14
+
 // split finds the components.
 func (p *polisher) split() {
 	root := p.graph.root()
-	p.shift = append(p.shift[:0], 0)
-	p.enter = append(p.enter[:0], 0)
-	p.sinks = append(p.sinks[:0], nil)
-	for e := range p.basic {
-		p.basic[e] = false
+	p.curved = p.curved[:0]
+	for _, a := range p.smooth {
+		if !p.inTree(a) || !p.isFlat(a) {
+			p.curved = append(p.curved, a)
+		}
 	}
+	p.shift, p.enter, p.gross = append(p.shift[:0], 0), append(p.enter[:0], 0), append(p.gross[:0], 0)
 	p.part[root], p.offset[root] = 0, 0
 	for v := p.nodes[root].thread; v != root; v = p.nodes[v].thread {
 		x := &p.nodes[v]
-		if e := p.engineOf(x.pred); e >= 0 {
-			p.basic[e] = true
+		if p.isCurved(x.pred) {
 			p.part[v], p.offset[v] = int32(len(p.shift)), 0
-			p.shift = append(p.shift, p.prices[v]-p.prices[root])
+			p.shift = append(p.shift, p.graph.prices[v]-p.graph.prices[root])
 			p.enter = append(p.enter, 0)
-			p.sinks = append(p.sinks, nil)
+			p.gross = append(p.gross, 0)
 		} else {
 			slope := p.arcs[x.pred].up
 			if !p.isUp(v) {
@@ -72,66 +90,80 @@ func (p *polisher) split() {
 			}
 			p.part[v], p.offset[v] = p.part[x.parent], p.offset[x.parent]+slope
 		}
-		c := p.part[v]
-		p.enter[c] += p.inflow[v]
-		if e := v - p.engine(0); e >= 0 && e < int32(len(p.Engines)) && p.ownArc[v] >= 0 {
-			p.sinks[c] = append(p.sinks[c], e)
-			p.before[e] = p.state[p.ownArc[v]].flow
+		p.enter[p.part[v]] += p.inflow[v]
+		p.gross[p.part[v]] += math.Abs(p.inflow[v])
+	}
+	p.out, p.in = make([][]int32, len(p.shift)), make([][]int32, len(p.shift))
+	for _, a := range p.curved {
+		from, to := p.part[p.arcs[a].tail], p.part[p.arcs[a].head]
+		p.out[from] = append(p.out[from], a)
+		if to != 0 && to != from {
+			p.in[to] = append(p.in[to], a)
 		}
+		p.before[p.arcs[a].tail] = p.state[a].flow
 	}
 	for a := range p.arcs {
 		x := &p.arcs[a]
-		if f := p.state[a].flow; f != 0 && p.engineOf(int32(a)) < 0 && !p.inTree(int32(a)) {
+		if f := p.state[a].flow; f != 0 && p.part[x.tail] != p.part[x.head] && p.smoothOf(int32(a)) == nil {
 			p.enter[p.part[x.tail]] -= f
 			p.enter[p.part[x.head]] += f
+			p.gross[p.part[x.tail]] += f
+			p.gross[p.part[x.head]] += f
 		}
 	}
 }
 
-// engineOf returns the engine whose own arc a is, or -1.
-func (p *polisher) engineOf(a int32) int32 {
-	if e := p.arcs[a].tail - p.engine(0); a < p.firstPair && e >= 0 && e < int32(len(p.Engines)) && p.ownArc[p.arcs[a].tail] == a {
-		return e
+// balance finds the shifts.
+func (p *polisher) balance() {
+	c := p.newCoupling()
+	for i := 1; i < len(p.shift); i++ {
+		if c.index[i] < 0 {
+			p.shift[i] = balance(p.shift[i], func(x float64) (least, most, growth float64) { return p.excess(i, x) })
+		}
 	}
-	return -1
+	if len(c.comps) > 0 {
+		c.solve()
+	}
 }
 
-// excess returns by how much the loads of component c at a shift exceed what
-// enters it: the least and the most, and how fast that grows.
+// excess returns by how much the flows out of component c at a shift exceed
+// what enters it: the least and the most, and how fast that grows.
 func (p *polisher) excess(c int, shift float64) (least, most, growth float64) {
-	least, most = -p.enter[c], -p.enter[c]
-	for _, e := range p.sinks[c] {
-		lo, hi, g := p.program.sinks[e].load(p.priceAt(e, shift))
+	p.shift[c] = shift
+	slack := rounding * p.gross[c]
+	least, most = -p.enter[c]-slack, -p.enter[c]+slack
+	for _, a := range p.out[c] {
+		lo, hi, g := p.smoothOf(a).load(p.drop(a))
 		least, most, growth = least+lo, most+hi, growth+g
+	}
+	for _, a := range p.in[c] {
+		lo, hi, g := p.smoothOf(a).load(p.drop(a))
+		least, most, growth = least-hi, most-lo, growth+g
 	}
 	return least, most, growth
 }
 
-// priceAt returns the marginal delay that engine e has if its component is
-// shifted.
-func (p *polisher) priceAt(e int32, shift float64) float64 {
-	v := p.engine(e)
-	return p.offset[v] + shift - p.nodePrice(p.above[v])
+// drop returns the price that arc a pays: its tail's less its head's.
+func (p *polisher) drop(a int32) float64 {
+	return p.nodePrice(p.arcs[a].tail) - p.nodePrice(p.arcs[a].head)
 }
 
 func (p *polisher) nodePrice(v int32) float64 { return p.offset[v] + p.shift[p.part[v]] }
 
-// aim sets the loads of engines outside the tree to what their prices ask for
-// and computes the flows of the tree that follow.
+// aim sets the flows of smooth arcs outside the tree to what their prices ask
+// for, and computes the flows of the tree that follow.
 func (p *polisher) aim() {
-	for c := range p.sinks {
-		for _, e := range p.sinks[c] {
-			if st := &p.state[p.ownArc[p.engine(e)]]; !p.basic[e] {
-				lo, hi, _ := p.program.sinks[e].load(p.priceAt(e, p.shift[c]))
-				st.flow = min(max(st.flow, lo), hi)
-			}
+	for _, a := range p.curved {
+		if st := &p.state[a]; !p.inTree(a) {
+			lo, hi, _ := p.smoothOf(a).load(p.drop(a))
+			st.flow = min(max(st.flow, lo), hi)
 		}
 	}
-	p.reflow(p.want)
+	p.reflow(p.want, p.size)
 }
 
 // advance goes as far towards the aim as bounds allow and reports whether it
-// arrived.
+// arrived. Components advance each on its own unless they feed each other.
 func (p *polisher) advance() bool {
 	part := make([]float64, len(p.shift)) // how far each component may go
 	block := make([]int32, len(p.shift))
@@ -141,16 +173,23 @@ func (p *polisher) advance() bool {
 	root := p.graph.root()
 	for v := p.nodes[root].thread; v != root; v = p.nodes[v].thread {
 		st := &p.state[p.nodes[v].pred]
-		lo, hi := 0.0, st.hi
-		switch st.cost.(type) {
-		case *grid:
-			hi = st.cost.end()
-		case *stay:
-			lo = st.lo
-		}
+		lo, hi := p.span(p.nodes[v].pred)
 		c := p.part[v]
-		if t := reach(st.flow, p.want[v], lo, hi); t < part[c] {
+		if t := reach(st.flow, p.want[v], lo, hi, rounding*p.size[v]); t < part[c] {
 			part[c], block[c] = t, v
+		}
+	}
+	if len(p.Caps) > 0 {
+		least := 0
+		for c := range part {
+			if part[c] < part[least] {
+				least = c
+			}
+		}
+		for c := range part {
+			if part[c] = part[least]; c != least {
+				block[c] = -1
+			}
 		}
 	}
 	p.moveTo(part)
@@ -158,16 +197,30 @@ func (p *polisher) advance() bool {
 	for c, v := range block {
 		if v >= 0 {
 			arrived = false
-			p.drop(c, v)
+			p.exchangeAt(c, v)
 		}
 	}
 	return arrived
 }
 
+// span returns within which flows the slope of arc a stays, or for a smooth
+// arc those of its domain.
+func (p *polisher) span(a int32) (lo, hi float64) {
+	st := &p.state[a]
+	switch st.cost.(type) {
+	case nil:
+		return 0, st.hi
+	case *grid:
+		if !p.isFlat(a) {
+			return 0, st.cost.end()
+		}
+	}
+	return st.lo, st.hi
+}
+
 // reach returns which part of the way from one flow to another stays within
-// [lo, hi].
-func reach(from, to, lo, hi float64) float64 {
-	slack := 1e-14 * max(from, to)
+// [lo, hi], give or take slack.
+func reach(from, to, lo, hi, slack float64) float64 {
 	switch {
 	case to < lo-slack:
 		return max(0, (from-lo)/(from-to))
@@ -182,84 +235,88 @@ func (p *polisher) moveTo(part []float64) {
 	for v := p.nodes[root].thread; v != root; v = p.nodes[v].thread {
 		st := &p.state[p.nodes[v].pred]
 		t := part[p.part[v]]
-		st.flow = max(0, st.flow+t*(p.want[v]-st.flow))
 		if t == 1 {
-			st.flow = max(0, p.want[v])
+			lo, hi := p.span(p.nodes[v].pred)
+			st.flow = min(max(lo, p.want[v]), hi)
+		} else {
+			st.flow = max(0, st.flow+t*(p.want[v]-st.flow))
 		}
 	}
-	for c := range p.sinks {
-		for _, e := range p.sinks[c] {
-			if st := &p.state[p.ownArc[p.engine(e)]]; !p.basic[e] && part[c] < 1 {
-				st.flow = p.before[e] + part[c]*(st.flow-p.before[e])
-			}
+	for _, a := range p.curved {
+		v := p.arcs[a].tail
+		if t := part[p.part[v]]; t < 1 && !p.inTree(a) {
+			p.state[a].flow = p.before[v] + t*(p.state[a].flow-p.before[v])
 		}
 	}
 }
 
-// drop takes the blocked arc above v from the tree and puts in the own arc of
-// the engine below v whose load would change the most.
-func (p *polisher) drop(c int, v int32) {
+// exchangeAt takes the blocked arc above v from the tree and puts in the
+// smooth arc that leaves from below v whose flow would change the most.
+func (p *polisher) exchangeAt(c int, v int32) {
 	a := p.nodes[v].pred
 	st := &p.state[a]
-	lo := 0.0
-	if _, ok := st.cost.(*stay); ok {
-		lo = st.lo
-	}
-	if st.flow-lo < st.hi-st.flow {
+	lo, hi := p.span(a)
+	if st.flow-lo < hi-st.flow {
 		st.flow = lo
 	} else {
-		st.flow = st.hi
+		st.flow = hi
 	}
-	best, most := int32(-1), -1.0
-	u := v
-	for range p.nodes[v].size {
-		if e := u - p.engine(0); int(p.part[u]) == c && e >= 0 && e < int32(len(p.Engines)) && p.ownArc[u] >= 0 && !p.basic[e] {
-			lo, hi, _ := p.program.sinks[e].load(p.priceAt(e, p.shift[c]))
-			load := p.state[p.ownArc[u]].flow
-			if d := max(lo-load, load-hi); d > most {
-				best, most = u, d
-			}
-		}
+	below := make([]bool, len(p.nodes))
+	for u, n := v, p.nodes[v].size; n > 0; n-- {
+		below[u] = true
 		u = p.nodes[u].thread
+	}
+	best, most := int32(-1), 0.0
+	for _, s := range p.out[c] {
+		if !below[p.arcs[s].tail] || below[p.arcs[s].head] || p.inTree(s) {
+			continue
+		}
+		lo, hi, _ := p.smoothOf(s).load(p.drop(s))
+		if d := max(lo-p.state[s].flow, p.state[s].flow-hi); d > most {
+			best, most = s, d
+		}
 	}
 	if best < 0 {
 		return
 	}
-	p.rehang(v, best, p.above[best], p.ownArc[best])
+	p.rehang(v, p.arcs[best].tail, p.arcs[best].head, best)
 	p.rest(a)
-	p.join(p.ownArc[best], true)
+	p.join(best, true)
 }
 
 func (p *polisher) setPrices() {
 	for v := range p.nodes {
-		p.prices[v] = p.nodePrice(int32(v))
+		p.graph.prices[v] = p.nodePrice(int32(v))
 	}
 }
 
-// regrid puts every engine's breakpoints where its load is, step apart: for an
-// engine outside the tree on it, for one in the tree on both sides, so that
-// its slope is its marginal.
-func (b *builder) regrid(shrink float64) {
-	for e, g := range b.grids {
-		if g == nil {
-			continue
-		}
-		a := b.ownArc[b.engine(int32(e))]
+// regrid puts the breakpoints of every smooth arc around where its flow is, the
+// nearest ones step away: for an arc outside the tree also on it; for one in
+// the tree not, so that its slope is its marginal.
+//
+// It reports whether that is as fine as grids get.
+func (b *builder) regrid(shrink float64) (finest bool) {
+	finest = true
+	for _, a := range b.smooth {
+		g := b.state[a].cost.(*grid)
+		g.even, g.on = false, !b.inTree(a)
 		g.step *= shrink
-		g.origin = b.state[a].flow
-		if b.inTree(a) {
-			g.origin -= g.step / 2
-		}
-	}
-	for e, g := range b.grids {
-		if g == nil {
-			continue
-		}
-		if a := b.ownArc[b.engine(int32(e))]; b.inTree(a) {
-			b.join(a, true)
+		if least := finestGrid * g.limit; g.step > least {
+			finest = false
 		} else {
+			g.step = least
+		}
+		g.origin = b.state[a].flow
+		if g.on {
 			b.rest(a)
+		} else {
+			b.join(a, true)
 		}
 	}
 	b.reprice()
+	return finest
 }
+
+// finestGrid is the least step in parts of the limit; a finer one would be
+// rounding.
+const finestGrid = 1e-9

@@ -21,6 +21,7 @@ type program struct {
 	above   []int32   // node that takes what leaves an engine or a cap, or gives what a group gets
 	capRoom []float64 // per cap
 	room    []float64 // per group: most flow above its minimum
+	lifted  []bool    // per group: its minimum asks for more than pairs' bounds do
 	inner   []int     // groups, inner ones before those around them
 	groupOf [][]int32 // per source: innermost group node of each of its pairs; nil: none
 }
@@ -127,12 +128,13 @@ func (p *program) addSupply() {
 	for k, s := range p.lowerPairs() {
 		advance(s, p.tail(s, k), p.engine(p.Col[k]), p.Lower[k]*p.perRPS[s])
 	}
-	p.room = make([]float64, len(p.Groups))
+	p.room, p.lifted = make([]float64, len(p.Groups)), make([]bool, len(p.Groups))
 	for _, i := range p.inner {
 		g := &p.Groups[i]
 		s := int32(g.Source)
 		if extra := g.MinRPS*p.perRPS[s] - moved[i]; extra > boundSlack*p.supply[s] {
 			advance(s, p.group(i), p.group(i), extra)
+			p.lifted[i] = true
 		}
 		p.room[i] = g.MaxRPS*p.perRPS[s] - moved[i]
 	}

@@ -27,28 +27,75 @@ func Solve(ctx context.Context, m *model.Problem, opts Options) (*model.Solution
 	if err := p.checkMinimums(); err != nil {
 		return nil, err
 	}
-	b := newBuilder(p, false)
-	if b.progress = opts.Progress; b.progress == nil {
-		b.progress = func(string) {}
-	}
-	b.progress("start prices")
-	prices := p.startPrices()
-	b.progress("first tree")
-	b.start(prices)
-	if err := b.run(ctx); err != nil {
+	if err := p.checkReach(); err != nil {
 		return nil, err
 	}
-	if b.bypassed() > bypassSlack*float64(len(p.Sources)) {
-		short, err := p.maxFlow(ctx)
-		if err != nil {
+	if opts.Progress == nil {
+		opts.Progress = func(string) {}
+	}
+	opts.Progress("start prices")
+	prices := p.startPrices()
+	short := p.cheapest(prices, shortlist)
+	solve := func() (*builder, error) {
+		b := newBuilder(p, false, nil)
+		b.progress = opts.Progress
+		b.start(prices, short)
+		return b, b.run(ctx)
+	}
+	var b *builder
+	if !m.Shed || !p.overfull() {
+		if b, err = solve(); err != nil {
 			return nil, err
 		}
-		if short.bypassed() > bypassSlack*float64(len(p.Sources)) {
-			return nil, short.infeasible()
+		if p.isSlack(b.bypassed()) {
+			return b.solution(nil), nil
 		}
+	}
+	if !m.Shed {
+		return nil, p.explain(ctx, short)
+	}
+	cuts, err := p.shed(ctx, prices, short)
+	if err != nil {
+		return nil, err
+	}
+	if b, err = solve(); err != nil {
+		return nil, err
+	}
+	if !p.isSlack(b.bypassed()) {
 		return nil, errNotPolished
 	}
-	return b.solution(), nil
+	return b.solution(cuts), nil
+}
+
+// isSlack reports whether a flow is what rounding may leave over.
+func (p *program) isSlack(flow float64) bool {
+	return flow <= bypassSlack*float64(len(p.Sources))
+}
+
+// overfull reports whether there is more supply than all engines may take.
+func (p *program) overfull() bool {
+	total := 0.0
+	for _, s := range p.supply {
+		total += s
+	}
+	for _, sink := range p.sinks {
+		if sink != nil {
+			total -= sink.limit
+		}
+	}
+	return !p.isSlack(total)
+}
+
+// explain returns the error of a program whose demand cannot all be served.
+func (p *program) explain(ctx context.Context, short *offers) error {
+	b, err := p.maxFlow(ctx, short)
+	if err != nil {
+		return err
+	}
+	if p.isSlack(b.bypassed()) {
+		return errNotPolished
+	}
+	return b.infeasible()
 }
 
 // errNotPolished is the end of a solve whose rounds do not arrive.
@@ -64,21 +111,29 @@ const (
 // run alternates between the simplex on the grid and the polish on the tree,
 // with ever finer grids, until polishing arrives and no pair could do better.
 func (b *builder) run(ctx context.Context) error {
-	tolerance := 1e-4
+	tolerance, finest := 1e-4, false
 	for round := range maxRounds {
 		b.progress(fmt.Sprintf("round %d: %d pivots, %d arcs", round+1, b.steps, len(b.arcs)))
 		if err := b.optimize(ctx, tolerance); err != nil {
 			return err
 		}
 		b.reprice()
-		if b.polish(polishTries) && b.straightSlack() <= finalTolerance && b.addBetter(finalTolerance) == 0 {
+		if finest && b.trueSlack() <= gridTolerance {
+			return nil // the polish does not arrive, but nothing can be gained
+		}
+		if b.polish(polishTries) && b.trueSlack() <= finalTolerance && b.addBetter(finalTolerance) == 0 {
 			return nil
 		}
-		b.regrid(gridShrink)
+		finest = b.regrid(gridShrink)
 		tolerance = max(finalTolerance, tolerance*gridShrink*gridShrink)
 	}
 	return errNotPolished
 }
+
+// gridTolerance is what the finest grid may leave of violations, relative to
+// prices. It is a difference of prices over a step of 1e-9 of a limit, so the
+// gap that comes of it is smaller by as much again.
+const gridTolerance = 1e-7
 
 // polishTries is how many arcs of each component polishing may drop in a round.
 const polishTries = 100
@@ -89,26 +144,36 @@ const bypassSlack = 1e-12
 
 const gridShrink = 1.0 / 16
 
-// straightSlack returns the worst violation of any arc but those of engines,
-// whose loads the polish made those of their prices.
-func (b *builder) straightSlack() float64 {
+// trueSlack returns the worst violation of optimality of any arc, relative to
+// its price, with the
+// marginals of smooth arcs in the place of their slopes.
+func (b *builder) trueSlack() float64 {
 	worst := math.Inf(-1)
 	for a := range b.arcs {
-		if _, ok := b.state[a].cost.(*grid); ok {
-			continue
-		}
 		x := &b.arcs[a]
 		drop := b.graph.prices[x.tail] - b.graph.prices[x.head]
-		worst = max(worst, drop-x.up, x.down-drop)
+		left, right := x.down, x.up
+		if c := b.smoothOf(int32(a)); c != nil {
+			// A load beside a kink by rounding is at the kink. What that
+			// costs is of the order of its square.
+			y, fuzz := b.state[a].flow, loadFuzz*c.limit
+			left, _ = c.sides(y - fuzz)
+			_, right = c.sides(y + fuzz)
+		}
+		worst = max(worst, max(drop-right, left-drop)/(1+math.Abs(drop)))
 	}
 	return worst
 }
 
+// loadFuzz is how far, in parts of its limit, an engine's load may be from what
+// its price asks for.
+const loadFuzz = 1e-12
+
 // solution reads the answer off the graph, in original units.
-func (b *builder) solution() *model.Solution {
+func (b *builder) solution(cuts []model.ShedCut) *model.Solution {
 	p := b.program
 	out := &model.Solution{
-		Method: "network simplex", Iterations: b.steps,
+		Method: "network simplex", Iterations: b.steps, ShedCuts: cuts,
 		ServedRPS:     make([]float64, len(p.Sources)),
 		SourcePriceMs: make([]float64, len(p.Sources)),
 		EnginePrice:   make([]float64, len(p.Engines)),
@@ -133,6 +198,10 @@ func (b *builder) solution() *model.Solution {
 	for i := range p.Groups {
 		v := p.group(i)
 		out.GroupPriceMs[i] = (price(p.above[v]) - price(v)) * p.Sources[p.Groups[i].Source].Work
+		if !p.lifted[i] {
+			// Its pairs are at their own lower bounds, which hold the group up.
+			out.GroupPriceMs[i] = max(0, out.GroupPriceMs[i])
+		}
 	}
 	return out
 }
@@ -177,3 +246,4 @@ func (p *program) sourceOf(v int32) int32 {
 	}
 	return v
 }
+

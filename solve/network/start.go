@@ -181,7 +181,7 @@ func (c *smooth) meet(p, y, t float64) float64 {
 // level shifts all prices by what makes all loads together take all supply.
 func (f *softener) level() {
 	shift := balance(0, func(x float64) (least, most, growth float64) {
-		least, most = -f.total, -f.total
+		least, most = -f.total*(1+1e-9), -f.total*(1-1e-9)
 		for e, sink := range f.sinks {
 			if sink != nil {
 				lo, hi, g := sink.load(f.prices[e] + x)

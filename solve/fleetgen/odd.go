@@ -1,0 +1,274 @@
+package fleetgen
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/irb-project/irb/solve/model"
+	"github.com/irb-project/irb/solve/profile"
+)
+
+// Odd makes a small program with everything that solvers stumble over: identical
+// engines and sources, flat profiles, kinks, demand exactly at capacity or
+// above it, one source, one engine, sources that nothing may serve, scales from
+// 1e-9 to 1e9, rounded latencies of places that share a metro, and every kind of
+// bound. Amounts are dyadic before scaling, so that ties are exact.
+func Odd(seed uint64) *model.Problem {
+	o := &oddity{rng: rand.New(rand.NewPCG(seed, 2))}
+	o.rate, o.time = 1, 1
+	if o.chance(0.3) {
+		o.rate = math.Pow(10, float64(o.rng.IntN(19)-9))
+	}
+	if o.chance(0.2) {
+		o.time = math.Pow(10, float64(o.rng.IntN(13)-6))
+	}
+	o.addEngines()
+	o.addSources()
+	o.addPairs()
+	o.addBounds()
+	o.addStay()
+	o.addCaps()
+	return &o.p
+}
+
+type oddity struct {
+	p          model.Problem
+	rng        *rand.Rand
+	rate, time float64 // scales
+	regionOf   []int
+	baseMs     []float64
+}
+
+func (o *oddity) chance(p float64) bool { return o.rng.Float64() < p }
+
+// few returns a number from 1 to n, small ones and n more often.
+func (o *oddity) few(n int) int {
+	switch o.rng.IntN(4) {
+	case 0:
+		return 1
+	case 1:
+		return n
+	}
+	return 1 + o.rng.IntN(n)
+}
+
+func (o *oddity) addEngines() {
+	n := o.few(9)
+	regions := o.few(3)
+	o.p.Work = model.WorkSingle
+	same := o.chance(0.3)
+	var c curves
+	for e := range n {
+		if e == 0 || !same {
+			c = o.curves()
+		}
+		capacity := float64(int(1) << o.rng.IntN(5))
+		if same && e > 0 {
+			capacity = o.p.Engines[0].Capacity / (o.rate * referenceWork)
+		}
+		if o.chance(0.05) {
+			capacity = 0
+		}
+		limit := capacity * []float64{0.5, 0.75, 0.875}[o.rng.IntN(3)]
+		region := o.rng.IntN(regions)
+		o.regionOf = append(o.regionOf, region)
+		o.baseMs = append(o.baseMs, c.ttft.Ms[0]+refOutput*c.tbot.Ms[0])
+		name := fmt.Sprintf("region-%d", region)
+		node := model.EngineNode{
+			Name: fmt.Sprintf("e%d", e), Region: name, Domain: name, ReferenceWork: referenceWork,
+			Capacity: capacity * o.rate * referenceWork, Limit: limit * o.rate * referenceWork,
+		}
+		if limit > 0 {
+			node.Delay = c.sink(node.Capacity, node.Limit)
+		}
+		o.p.Engines = append(o.p.Engines, node)
+	}
+}
+
+// curves returns a profile: flat, linear, kinked or processor sharing.
+func (o *oddity) curves() curves {
+	table := func(v []float64, ms ...float64) profile.Curve {
+		for i := range ms {
+			ms[i] *= o.time
+		}
+		return profile.Curve{V: v, Ms: ms}
+	}
+	switch o.rng.IntN(6) {
+	case 0:
+		return curves{table([]float64{0}, 64), table([]float64{0}, 8)}
+	case 1:
+		return curves{table([]float64{0, 1}, 64, 64), table([]float64{0, 1}, 8, 16)}
+	case 2:
+		return curves{table([]float64{0, 0.5, 1}, 64, 64, 128), table([]float64{0, 0.5, 1}, 8, 8, 32)}
+	case 3:
+		return curves{table([]float64{0, 0.25, 0.5, 0.75, 1}, 64, 65, 70, 100, 1000), table([]float64{0, 0.5, 1}, 8, 9, 64)}
+	case 4:
+		return curves{
+			profile.Curve{V: []float64{0}, Ms: []float64{64 * o.time}, PS: true},
+			profile.Curve{V: []float64{0}, Ms: []float64{8 * o.time}, PS: true},
+		}
+	}
+	return randomCurves(o.rng)
+}
+
+func (o *oddity) addSources() {
+	n := o.few(7)
+	limit := 0.0
+	for e := range o.p.Engines {
+		limit += o.p.Engines[e].Limit
+	}
+	sizes := []float64{1, 1, 1, 0.5, 4}
+	total := 0.0
+	part := make([]float64, n)
+	for s := range n {
+		part[s] = float64(int(1) << o.rng.IntN(4))
+		if o.chance(0.1) {
+			part[s] = 1e-9
+		}
+		total += part[s]
+	}
+	load := []float64{1.0 / 1024, 0.25, 0.5, 0.75, 1, 1, 1.25}[o.rng.IntN(7)]
+	o.p.Shed = o.chance(0.35)
+	for s := range n {
+		size := sizes[o.rng.IntN(len(sizes))]
+		src := model.Source{
+			Cluster: fmt.Sprintf("c%d", s), Class: "chat", Priority: o.rng.IntN(3),
+			PromptTokens: refPrompt * size, OutputTokens: refOutput * size, Work: referenceWork * size,
+		}
+		src.DemandRPS = max(load*limit, o.rate) * part[s] / total / src.Work
+		o.p.Sources = append(o.p.Sources, src)
+	}
+}
+
+func (o *oddity) addPairs() {
+	eligible := []float64{1, 1, 0.8, 0.4}[o.rng.IntN(4)]
+	coarse := o.chance(0.5)
+	o.p.Row = []int{0}
+	for s := range o.p.Sources {
+		src := &o.p.Sources[s]
+		near := o.rng.IntN(3)
+		twin := s > 0 && o.chance(0.2) // routes like the source before
+		for e := range o.p.Engines {
+			if o.p.Engines[e].Limit <= 0 || !o.chance(eligible) && !(twin && o.pair(s-1, e) >= 0) {
+				continue
+			}
+			rtt := 200 * o.rng.Float64()
+			if coarse {
+				rtt = float64(2 + 40*((near+o.regionOf[e])%3))
+			}
+			cost := rtt*o.time + o.baseMs[e]*src.Work/referenceWork
+			if k := o.pair(s-1, e); twin && k >= 0 {
+				cost = o.p.CostMs[k]
+			}
+			o.p.Col = append(o.p.Col, int32(e))
+			o.p.CostMs = append(o.p.CostMs, cost)
+		}
+		o.p.Row = append(o.p.Row, len(o.p.Col))
+	}
+}
+
+// pair returns the pair of a source and an engine, or -1.
+func (o *oddity) pair(s, e int) int {
+	if s < 0 {
+		return -1
+	}
+	for k := o.p.Row[s]; k < o.p.Row[s+1]; k++ {
+		if int(o.p.Col[k]) == e {
+			return k
+		}
+	}
+	return -1
+}
+
+func (o *oddity) addBounds() {
+	if o.chance(0.4) {
+		o.p.Lower = make([]float64, o.p.Pairs())
+		o.p.Upper = make([]float64, o.p.Pairs())
+		share := []float64{1, 0.75, 0.5}[o.rng.IntN(3)]
+		for s := range o.p.Sources {
+			demand := o.p.Sources[s].DemandRPS
+			for k := o.p.Row[s]; k < o.p.Row[s+1]; k++ {
+				o.p.Upper[k] = math.Inf(1)
+				if o.chance(0.6) {
+					o.p.Upper[k] = share * demand
+				}
+				if o.chance(0.08) {
+					o.p.Lower[k] = demand / 8
+				}
+			}
+		}
+	}
+	if !o.chance(0.4) {
+		return
+	}
+	for s := range o.p.Sources {
+		demand := o.p.Sources[s].DemandRPS
+		for region := range 3 {
+			engines := o.reach(s, region)
+			if len(engines) == 0 || o.chance(0.3) {
+				continue
+			}
+			g := model.Group{Name: fmt.Sprintf("domain %d of c%d", region, s), Source: s, Engines: engines, MaxRPS: demand * []float64{1, 0.75, 0.5}[o.rng.IntN(3)]}
+			if o.chance(0.15) {
+				g.MinRPS = demand / 8
+			}
+			o.p.Groups = append(o.p.Groups, g)
+			if len(engines) > 2 && o.chance(0.3) {
+				o.p.Groups = append(o.p.Groups, model.Group{Name: "inner " + g.Name, Source: s, Engines: engines[1:], MaxRPS: g.MaxRPS / 2})
+			}
+		}
+	}
+}
+
+// reach returns the engines of a region that source s may use.
+func (o *oddity) reach(s, region int) []int32 {
+	var engines []int32
+	for _, e := range o.p.Col[o.p.Row[s]:o.p.Row[s+1]] {
+		if o.regionOf[e] == region {
+			engines = append(engines, e)
+		}
+	}
+	return engines
+}
+
+// addStay makes a previous plan, of random routes for part of the demand.
+func (o *oddity) addStay() {
+	if !o.chance(0.4) {
+		return
+	}
+	o.p.Stay = make([]float64, o.p.Pairs())
+	o.p.StayPenaltyMs = make([]float64, o.p.Pairs())
+	for s := range o.p.Sources {
+		lo, hi := o.p.Row[s], o.p.Row[s+1]
+		for range min(2, hi-lo) {
+			k := lo + o.rng.IntN(hi-lo)
+			o.p.Stay[k] = o.p.Sources[s].DemandRPS / 2
+			o.p.StayPenaltyMs[k] = []float64{0, 1, 50}[o.rng.IntN(3)] * o.time
+		}
+	}
+}
+
+func (o *oddity) addCaps() {
+	if !o.chance(0.4) {
+		return
+	}
+	for region := range 3 {
+		var engines []int32
+		limit := 0.0
+		for e, r := range o.regionOf {
+			if r == region && o.p.Engines[e].Limit > 0 {
+				engines = append(engines, int32(e))
+				limit += o.p.Engines[e].Limit
+			}
+		}
+		if len(engines) == 0 || o.chance(0.4) {
+			continue
+		}
+		o.p.Caps = append(o.p.Caps, model.WorkCap{Name: fmt.Sprintf("cap %d", region), Engines: engines, MaxWork: limit * []float64{0.5, 0.75, 1}[o.rng.IntN(3)]})
+		if e := engines[len(engines)-1]; o.chance(0.3) {
+			o.p.Caps = append(o.p.Caps, model.WorkCap{Name: "inner cap", Engines: slices.Clone(engines[len(engines)-1:]), MaxWork: o.p.Engines[e].Limit / 2})
+		}
+	}
+}

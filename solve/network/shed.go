@@ -1,0 +1,104 @@
+package network
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/irb-project/irb/solve/model"
+)
+
+// shed takes from the supplies what cannot be served. Priority by priority,
+// the highest first: as much of its work as possible is served beside that of
+// higher ones, and of the ways to do so the one with the most equal parts of
+// demand.
+//
+// What can be served together is a polymatroid (its sources feed a network);
+// so serving as much as possible of the highest priority never lowers the
+// total, and the point with the least sum of squares of what is refused, over
+// demand, is also the one that is fairest in the order of parts: the smallest
+// part is as large as can be, then the next (Fujishige, Lexicographically
+// optimal base of a polymatroid, 1980). That point is a flow with quadratic
+// costs on the bypass alone, which the simplex and the polish find exactly.
+func (p *program) shed(ctx context.Context, prices []float64, short *offers) ([]model.ShedCut, error) {
+	var cuts []model.ShedCut
+	supply := slices.Clone(p.supply)
+	for _, priority := range p.priorities() {
+		level := p.withoutCosts()
+		level.supply = slices.Clone(supply)
+		for s := range p.Sources {
+			if p.Sources[s].Priority < priority {
+				level.supply[s] = 0
+			}
+		}
+		b := newBuilder(level, true, &priority)
+		b.start(prices, short)
+		if err := b.run(ctx); err != nil {
+			return nil, err
+		}
+		refused, stuck := 0.0, 0.0
+		for v, a := range b.bypass {
+			if a < 0 {
+				continue
+			}
+			flow := b.state[a].flow
+			if b.smoothOf(a) == nil {
+				stuck += flow
+				continue
+			}
+			supply[v] = max(0, supply[v]-flow)
+			refused += flow
+		}
+		if !p.isSlack(stuck) {
+			// Minimums that engines cannot take: no shedding helps.
+			return nil, level.explain(ctx, short)
+		}
+		if !p.isSlack(refused) {
+			cuts = append(cuts, b.shedCut(priority))
+		}
+	}
+	p.supply = supply
+	return cuts, nil
+}
+
+// priorities returns the priorities of all sources, the highest first.
+func (p *program) priorities() []int {
+	var levels []int
+	for s := range p.Sources {
+		levels = append(levels, p.Sources[s].Priority)
+	}
+	slices.SortFunc(levels, func(a, b int) int { return cmp.Compare(b, a) })
+	return slices.Compact(levels)
+}
+
+// cutPrice is above which price a node is on the side that cannot reach the
+// root without the bypass: the part of demand that is refused there.
+const cutPrice = 1e-9
+
+// shedCut reads the minimum cut off the prices.
+func (b *builder) shedCut(priority int) model.ShedCut {
+	p := b.program
+	out := model.ShedCut{Priority: priority}
+	cut := func(v int32) bool { return b.graph.prices[v] > cutPrice }
+	for s := range p.Sources {
+		if p.Sources[s].Priority >= priority && cut(int32(s)) {
+			out.Sources = append(out.Sources, s)
+		}
+	}
+	for e := range p.Engines {
+		if v := p.engine(int32(e)); p.sinks[e] != nil && cut(v) && !cut(p.above[v]) {
+			out.Engines = append(out.Engines, e)
+		}
+	}
+	for c := range p.Caps {
+		if v := p.capNode(c); cut(v) && !cut(p.above[v]) {
+			out.Caps = append(out.Caps, c)
+		}
+	}
+	for i := range p.Groups {
+		if v := p.group(i); cut(p.above[v]) && !cut(v) {
+			out.Groups = append(out.Groups, i)
+		}
+	}
+	return out
+}
