@@ -30,6 +30,9 @@ func (c *Class) refill(dt time.Duration, s *Settings) {
 	}
 }
 
+// spent says whether nothing more can be taken at the moment.
+func (a *absorb) spent() bool { return a.tokens.Load() < absorbUnit }
+
 // Absorb says whether a fallback engine may take one more request of the class
 // beyond plan, and counts it.
 func (c *Class) Absorb(engine int) bool {

@@ -110,8 +110,9 @@ func (a *admission) measure(dt time.Duration) {
 	}
 }
 
-// saturated says whether every endpoint that the class reaches, and that is
-// not ejected, is saturated.
+// saturated says whether every endpoint that the class reaches, and that may
+// have its requests, is saturated; a fallback that has taken what it may absorb
+// has no room either.
 func (c *Class) saturated() bool {
 	some := false
 	if c.peers == nil {
@@ -119,19 +120,19 @@ func (c *Class) saturated() bool {
 	}
 	for i := range c.peers.members {
 		m := &c.peers.members[i]
-		if m.weight == 0 {
-			continue
-		}
-		if !m.endpoint.saturated {
+		switch {
+		case m.weight == 0 || m.away:
+		case m.endpoint.saturated:
+			some = true
+		case c.owns[m.engine] || !c.absorbs[m.engine].spent():
 			return false
 		}
-		some = true
 	}
 	return some
 }
 
 // allowed returns how much work may be let in, and how much is offered, in
-// reference requests/s.
+// token equivalents per second.
 func (a *admission) allowed(pressed []int, s *Settings) (work, demand float64) {
 	served, planned := 0.0, 0.0
 	for _, i := range pressed {
@@ -152,7 +153,11 @@ func (a *admission) room(pressed []int, s *Settings) float64 {
 	for _, i := range pressed {
 		c := a.classes[i]
 		for j := range c.peers.members {
-			e := c.peers.members[j].endpoint
+			m := &c.peers.members[j]
+			e := m.endpoint
+			if m.weight == 0 || m.away || !c.owns[m.engine] && !e.saturated {
+				continue
+			}
 			if signal.Known(e.queue) {
 				waiting += e.queue
 				may += max(s.QueueLimit, queuePart*e.running)
@@ -167,23 +172,28 @@ func (a *admission) room(pressed []int, s *Settings) float64 {
 	return max(-1, min(1, x))
 }
 
-// meanWork is the work of a mean request of the class in reference requests of
-// the first engine that it reaches.
+// meanWork is the work of a mean request of the class in token equivalents.
 func (c *Class) meanWork() float64 {
-	if c.peers == nil {
+	if c.source == nil {
 		return 0
 	}
-	return c.plan.engines[c.peers.members[0].engine].referenceRequests(c.uncached(0), c.outputTokens)
+	if w := c.uncached(0) + c.plan.spec.Snapshot.Policy.OutputTokenWork*c.outputTokens; w > 0 {
+		return w
+	}
+	return 1
 }
 
-// healthy is the part of the capacity that the class reaches and that is not
-// taken away at the moment: of what is gone nothing was planned to be served.
+// healthy is the part of its planned rate that the class can be served now: by
+// those of its engines that are there, and by what fallbacks absorb.
 func (c *Class) healthy() float64 {
-	total, left := 0.0, 0.0
-	for i := range c.peers.members {
-		m := &c.peers.members[i]
-		total += m.capacity
-		left += m.capacity * m.weight
+	rps := 0.0
+	for _, w := range c.source.Weights {
+		if n, ok := c.plan.byName[w.Engine]; ok {
+			rps += w.RPS * c.peers.kept[n]
+		}
 	}
-	return left / total
+	for n := range c.absorbs {
+		rps += c.absorbs[n].rps * c.peers.kept[n]
+	}
+	return min(1, rps/max(c.source.ServedRPS, 1e-9))
 }

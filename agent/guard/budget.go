@@ -26,7 +26,8 @@ const (
 	noBudget   = 0.95
 )
 
-// budget is a bucket of retry tokens. Each request puts a share of a token in;
+// budget is a bucket of retry tokens of the classes that reach the same engines.
+// Each request puts a share of a token in;
 // a retry takes one out, in one atomic step.
 type budget struct {
 	tokens  atomic.Int64 // in 1/tokenUnit
@@ -41,7 +42,10 @@ type budget struct {
 
 // Deposit counts a request.
 func (c *Class) Deposit() {
-	b := &c.plan.guard.budget
+	if c.peers == nil {
+		return
+	}
+	b := c.peers.budget
 	b.count.Add(1)
 	b.add(b.deposit.Load())
 	if c.preferred.Load() {
@@ -67,7 +71,10 @@ func (b *budget) add(n int64) {
 // for a class in whose favour others are refused: what its retries take, those
 // have made room for.
 func (c *Class) Withdraw() bool {
-	b := &c.plan.guard.budget
+	if c.peers == nil {
+		return false
+	}
+	b := c.peers.budget
 	if c.preferred.Load() && take(&c.tokens, tokenUnit) {
 		return true
 	}
@@ -95,8 +102,8 @@ func easing(utilization float64) float64 {
 	return min(1, max(0, (noBudget-utilization)/(noBudget-fullBudget)))
 }
 
-// tick sets what requests pay in, by how full the fleet is.
-func (b *budget) tick(p *Plan, dt time.Duration, s *Settings) {
+// tick sets what requests pay in, by how full their engines are.
+func (b *budget) tick(p *peers, dt time.Duration, s *Settings) {
 	count := b.count.Load()
 	decay := math.Exp(-dt.Seconds() / rateMemory.Seconds())
 	b.rate = b.rate*decay + (1-decay)*float64(count-b.lastCount)/dt.Seconds()
@@ -123,29 +130,26 @@ func (b *budget) tick(p *Plan, dt time.Duration, s *Settings) {
 }
 
 // sum counts the answers of all endpoints, to say something where each has few.
-func (b *budget) sum(p *Plan, decay float64) {
+func (b *budget) sum(p *peers, decay float64) {
 	b.answers.decay(decay)
-	for _, list := range p.endpoints {
-		for _, e := range list {
-			b.answers.add(e.newAnswers)
-		}
+	for i := range p.members {
+		b.answers.add(p.members[i].endpoint.newAnswers)
 	}
 }
 
 // utilization returns that of all endpoints together, weighted by capacity;
 // what is saturated counts as full, what is ejected or unknown not at all.
-func (p *Plan) utilization() float64 {
-	var sum, capacity float64
-	for n, list := range p.endpoints {
-		for _, e := range list {
-			v := e.utilization
-			if e.saturated {
-				v = 1
-			}
-			if signal.Known(v) && p.engines[n].capacity > 0 && e.breaker.openUntil.Load() == 0 {
-				sum += v * p.engines[n].capacity
-				capacity += p.engines[n].capacity
-			}
+func (p *peers) utilization() float64 {
+	sum, capacity := 0.0, 0.0
+	for i := range p.members {
+		m := &p.members[i]
+		v := m.endpoint.utilization
+		if m.endpoint.saturated {
+			v = 1
+		}
+		if signal.Known(v) && m.weight > 0 {
+			sum += v * m.capacity
+			capacity += m.capacity
 		}
 	}
 	if capacity == 0 {

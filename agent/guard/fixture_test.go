@@ -40,6 +40,7 @@ func fleet(n int, capacity, v float64, classes ...snapshot.Class) *snapshot.Snap
 			Cluster: "here", Class: c.Name, OfferedRPS: rps, ServedRPS: rps, PromptTokens: 1024, OutputTokens: 64,
 		}
 		for _, e := range s.Engines {
+			src.LayoutTo = append(src.LayoutTo, e.Name)
 			src.Weights = append(src.Weights, snapshot.Weight{Engine: e.Name, Fraction: 1 / float64(n), RPS: rps / float64(n), RTTMs: 2})
 		}
 		s.Sources = append(s.Sources, src)

@@ -34,7 +34,6 @@ const TickInterval = 100 * time.Millisecond
 type Guard struct {
 	settings atomic.Pointer[Settings]
 	report   func(Change)
-	budget   budget
 
 	mu        sync.Mutex // guards what follows, and ticks; never taken by a request
 	plan      *Plan
@@ -95,6 +94,7 @@ func (g *Guard) Tick(now time.Time) {
 	}
 	for _, p := range g.plan.peers {
 		p.tick(now, dt, s, g.report)
+		p.budget.tick(p, dt, s)
 	}
 	for _, a := range g.plan.admissions {
 		a.tick(now, dt, s, g.report)
@@ -102,7 +102,6 @@ func (g *Guard) Tick(now time.Time) {
 	for _, c := range g.plan.classes {
 		c.refill(dt, s)
 	}
-	g.budget.tick(g.plan, dt, s)
 }
 
 // Change is a change of state that people should see.

@@ -167,6 +167,14 @@ func TestHold(t *testing.T) {
 	if stay := h.class().Stay(); stay[1] != 0 || stay[0] != stayAll {
 		t.Errorf("stay is %v", stay)
 	}
+	// What is not there has no room either.
+	for _, e := range []int{0, 2} {
+		h.plan.Endpoint(e, 0).Observe(signal.Report{Running: 10, Waiting: 50, KVUsage: 0.5}, h.now)
+	}
+	h.pass(TickInterval)
+	if !h.class().saturated() {
+		t.Error("all engines but the one on hold are saturated, the class is not")
+	}
 }
 
 // TestClassElsewhere: a class that the cluster has no source of is passed

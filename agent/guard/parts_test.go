@@ -79,7 +79,7 @@ func TestAbsorb(t *testing.T) {
 		s := fleet(2, 100, 0.6)
 		src := &s.Sources[0]
 		src.Fallbacks = []snapshot.Fallback{{Engine: "e1", AbsorbRPS: 20}}
-		src.Weights = src.Weights[:1]
+		src.Weights, src.LayoutTo = src.Weights[:1], src.LayoutTo[:1]
 		settings := Defaults()
 		settings.Agents = agents
 		h := newHand(s, settings)

@@ -16,6 +16,8 @@ type peers struct {
 	classes []*Class
 	members []member
 	marks   atomic.Pointer[marks]
+	kept    []float64 // by engine: the part of its keys that it has, 0 if the operator took it away
+	budget  *budget   // of retries
 	panic   bool
 }
 
@@ -24,7 +26,8 @@ type member struct {
 	endpoint *Endpoint
 	engine   int
 	index    int
-	capacity float64 // reference requests/s
+	capacity float64 // reference requests/s; 0 if away
+	away     bool    // the operator drains or holds its engine
 	penalty
 	seen     totals
 	evidence totals // decayed
@@ -82,17 +85,20 @@ const panicShare = 0.8
 // instead.
 func (p *peers) limitLoss(weights []float64, s *Settings) (panicking bool) {
 	total, gone, losers := 0.0, 0.0, 0
-	order := make([]int, len(weights))
+	var order []int
 	for i := range weights {
-		order[i] = i
+		if p.members[i].away {
+			continue
+		}
+		order = append(order, i)
 		total += p.members[i].capacity
 		gone += p.members[i].capacity * (1 - weights[i])
 		if weights[i] < 1 {
 			losers++
 		}
 	}
-	if losers == len(weights) && gone >= total || losers > 1 && gone > panicShare*total {
-		for i := range weights {
+	if losers == len(order) && gone >= total || losers > 1 && gone > panicShare*total {
+		for _, i := range order {
 			weights[i] = 1
 		}
 		return losers > 1
@@ -135,9 +141,20 @@ func (p *peers) publish(now time.Time, s *Settings, report func(Change)) {
 		p.members[i].weight = weights[i]
 		p.members[i].tell(now, p.names(), report)
 	}
+	p.keep()
 	next := p.makeMarks(now)
 	if last := p.marks.Load(); last == nil || !next.equal(last) {
 		p.marks.Store(next)
+	}
+}
+
+// keep notes the part of its keys that each engine has.
+func (p *peers) keep() {
+	clear(p.kept)
+	for i := range p.members {
+		if m := &p.members[i]; !m.away {
+			p.kept[m.engine] += m.weight / float64(len(p.plan.endpoints[m.engine]))
+		}
 	}
 }
 
@@ -180,13 +197,15 @@ func (p *Plan) addPeers(last *Plan) {
 		}
 		group := groups[p.signature(reach)]
 		if group == nil {
-			group = &peers{plan: p}
+			group = &peers{plan: p, kept: make([]float64, len(p.engines)), budget: &budget{}}
 			groups[p.signature(reach)] = group
 			for _, n := range reach {
 				for i, e := range p.endpoints[n] {
-					group.members = append(group.members, member{
-						endpoint: e, engine: n, index: i, capacity: max(1e-9, p.engines[n].capacity), seen: e.totals(),
-					})
+					m := member{endpoint: e, engine: n, index: i, away: p.spec.Stay[n] <= 1, seen: e.totals()}
+					if !m.away {
+						m.capacity = max(1e-9, p.engines[n].capacity)
+					}
+					group.members = append(group.members, m)
 				}
 			}
 			group.inherit(last.peersOf(c.name))
@@ -213,7 +232,7 @@ func (p *peers) inherit(last *peers) {
 	if last == nil {
 		return
 	}
-	p.panic = last.panic
+	p.panic, p.budget = last.panic, last.budget
 	known := map[*Endpoint]*member{}
 	for i := range last.members {
 		known[last.members[i].endpoint] = &last.members[i]

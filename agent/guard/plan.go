@@ -67,6 +67,7 @@ type Class struct {
 	peers        *peers
 	admission    *admission
 	outputTokens float64
+	owns         []bool  // by engine: it has keys of the class
 	netUs        []int64 // round trip, by engine
 	absorbs      []absorb
 
@@ -119,8 +120,10 @@ func (g *Guard) NewPlan(spec Spec, now time.Time) *Plan {
 	for _, c := range p.classes {
 		c.refill(time.Second, s)
 	}
-	if g.plan == nil {
-		g.budget.tick(p, time.Second, s)
+	for _, group := range p.peers {
+		if group.budget.cap.Load() == 0 {
+			group.budget.tick(group, time.Second, s)
+		}
 	}
 	g.plan, g.endpoints = p, used
 	return p
@@ -129,6 +132,18 @@ func (g *Guard) NewPlan(spec Spec, now time.Time) *Plan {
 // Class returns the guards of a class by its number in the snapshot.
 func (p *Plan) Class(n int) *Class { return p.classes[n] }
 
+// Reaches says whether any class of the cluster may use an engine.
+func (p *Plan) Reaches(engine int) bool {
+	for _, group := range p.peers {
+		for i := range group.members {
+			if group.members[i].engine == engine {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Endpoint returns an endpoint by the numbers of its engine and its place there.
 func (p *Plan) Endpoint(engine, i int) *Endpoint { return p.endpoints[engine][i] }
 
@@ -136,7 +151,10 @@ func (p *Plan) addClasses() {
 	specs := p.spec.Snapshot.Classes
 	var priorities []int
 	for i := range specs {
-		c := &Class{plan: p, name: specs[i].Name, priority: specs[i].Priority, netUs: make([]int64, len(p.engines))}
+		c := &Class{
+			plan: p, name: specs[i].Name, priority: specs[i].Priority,
+			owns: make([]bool, len(p.engines)), netUs: make([]int64, len(p.engines)),
+		}
 		for l := range c.gates {
 			c.gates[l].open()
 		}
@@ -181,6 +199,11 @@ func (p *Plan) addSource(c *Class) {
 	}
 	for _, w := range c.source.Weights {
 		load(w.Engine, w.RPS, w.RTTMs)
+	}
+	for _, name := range c.source.LayoutTo {
+		if n, ok := p.byName[name]; ok {
+			c.owns[n] = true
+		}
 	}
 	for _, f := range c.source.Fallbacks {
 		load(f.Engine, f.AbsorbRPS, 0)

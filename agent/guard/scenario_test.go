@@ -279,7 +279,7 @@ func TestSoleEngine(t *testing.T) {
 		snap := fleet(3, rps/0.5, 0.5)
 		src := &snap.Sources[0]
 		src.OfferedRPS, src.ServedRPS = rps, rps
-		src.Weights = src.Weights[:1]
+		src.Weights, src.LayoutTo = src.Weights[:1], src.LayoutTo[:1]
 		src.Weights[0].RPS = rps
 		src.Fallbacks = []snapshot.Fallback{{Engine: "e1", AbsorbRPS: 0.5 * rps}, {Engine: "e2", AbsorbRPS: 0.7 * rps}}
 		s := newSim(snap, agents, settingsFor(agents), wrong...)
@@ -302,6 +302,33 @@ func TestSoleEngine(t *testing.T) {
 		s.run(10 * time.Second)
 		if total(s.moved) > s.offered/100 || s.failed > 0 {
 			t.Errorf("%s: 45 s after it came back %v of %v moved, %d failed", name, s.moved, s.owned, s.failed)
+		}
+	})
+}
+
+// TestOverloadWithFallbacks: a fallback that has taken what it may absorb is no
+// reason to overload the engine that a source has: the rest is refused.
+func TestOverloadWithFallbacks(t *testing.T) {
+	views(func(agents int, rps float64, wrong []float64, name string) {
+		snap := fleet(2, rps, 0.6)
+		src := &snap.Sources[0]
+		src.OfferedRPS, src.ServedRPS = 0.6*rps, 0.6*rps
+		src.Weights, src.LayoutTo = src.Weights[:1], src.LayoutTo[:1]
+		src.Weights[0].RPS = 0.6 * rps
+		src.Fallbacks = []snapshot.Fallback{{Engine: "e1", AbsorbRPS: 0.2 * rps}}
+		s := newSim(snap, agents, settingsFor(agents), wrong...)
+		s.owners = 1
+		s.rps, s.peak = constant(3*rps), 3*rps
+		s.run(20 * time.Second)
+		s.reset()
+		s.run(20 * time.Second)
+		own, other := float64(s.engines[0].served)/20/rps, float64(s.got[1])/20/rps
+		t.Logf("%s: its engine serves %.2f of its capacity, the fallback gets %.2f; %d of %d refused, %d failed", name, own, other, s.shed, s.offered, s.failed)
+		if own < 0.95 || s.shed == 0 {
+			t.Errorf("%s: its engine serves %.2f of its capacity, %d refused", name, own, s.shed)
+		}
+		if rps > 100 && (other < 0.17 || other > 0.25) {
+			t.Errorf("%s: the fallback gets %.2f of its capacity, may absorb 0.2", name, other)
 		}
 	})
 }

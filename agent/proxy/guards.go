@@ -53,6 +53,9 @@ func (p *Proxy) guardPlan(next *plan) *guard.Plan {
 func (p *Proxy) pollTargets(next *plan) []signal.Target {
 	var targets []signal.Target
 	for n := range next.pools {
+		if !next.guards.Reaches(n) {
+			continue // no request of this cluster goes there
+		}
 		for i, e := range next.pools[n].endpoints {
 			at := next.guards.Endpoint(n, i)
 			targets = append(targets, signal.Target{
