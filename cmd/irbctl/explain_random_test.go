@@ -164,10 +164,12 @@ func explained(t *testing.T, folder string, args ...string) *told {
 
 func near6(got, want float64) bool { return math.Abs(got-want) <= 1e-6 }
 
+// edges counts pairs whose price is an interval.
+type edges struct{ kinks, limits, arcs int }
+
 // judge computes every component of every pair anew. Stay is what each pair had
-// before, nil for none. It returns how many pairs were on kinks, at limits, on
-// churn arcs.
-func (f *town) judge(t *testing.T, seed uint64, x *told, stay [][]float64) (kinks, limits, arcs int) {
+// before, nil for none.
+func (f *town) judge(t *testing.T, seed uint64, x *told, stay [][]float64, seen *edges) {
 	t.Helper()
 	load := make([]float64, len(f.names))
 	for _, s := range x.Sources {
@@ -178,67 +180,93 @@ func (f *town) judge(t *testing.T, seed uint64, x *told, stay [][]float64) (kink
 	for _, s := range x.Sources {
 		c := f.cluster(s.Cluster)
 		for i, w := range append(s.Weights, s.Alternatives...) {
-			e := f.engine(w.Engine)
-			v := min(load[e]/f.capacity[e], townMaxUtilization)
-			ms, left, right := f.at(e, v)
-			unloaded := townT[f.profile[e]][0]
-			delay, externality := ms-unloaded, v*left
-			step := v * (right - left)
-			full := load[e] >= townMaxUtilization*f.capacity[e]*(1-1e-9)
-			cacheLess, cacheMore := 0.0, 0.0
-			if stay != nil {
-				penalty := f.cached * townPrompt / (1 - f.cached) * unloaded / townPrompt
-				had, slack := stay[c][e], 1e-6*f.rps[c]
-				if had > 0 && w.RPS <= had+slack {
-					cacheLess = -penalty
-				}
-				if had > 0 && w.RPS < had-slack {
-					cacheMore = -penalty
-				}
-			}
-			cost := w.Cost
 			where := fmt.Sprintf("seed %d: %s on %s", seed, s.Cluster, w.Engine)
-			if !near6(cost.Net, f.rtt[c][e]) || !near6(cost.Base, unloaded+townOutput) || !near6(cost.Delay, delay) || !near6(cost.Externality, externality) {
-				t.Errorf("%s: parts are %+v, want network %v, compute %v, delay %v, externality %v", where, cost, f.rtt[c][e], unloaded+townOutput, delay, externality)
-			}
-			if cost.Kink < 0 || cost.Kink > step+1e-6 || cost.Limit < 0 || cost.Limit > 0 && !full || cost.Share != 0 {
-				t.Errorf("%s: parts are %+v; the kink has %v ms, the engine is full: %v", where, cost, step, full)
-			}
-			if cost.Cache < cacheLess-1e-6 || cost.Cache > cacheMore+1e-6 {
-				t.Errorf("%s: cache is %v ms, want one in [%v, %v]", where, cost.Cache, cacheLess, cacheMore)
-			}
-			if parts := cost.Net + cost.Base + cost.Delay + cost.Externality + cost.Kink + cost.Limit + cost.Share + cost.Cache; !near6(parts, cost.Total) {
-				t.Errorf("%s: the parts sum to %v, total is %v", where, parts, cost.Total)
-			}
-			if used := i < len(s.Weights); used {
-				if !near6(cost.Total, s.PriceMs) {
-					t.Errorf("%s: costs %v ms, the price is %v", where, cost.Total, s.PriceMs)
-				}
-				plain := f.rtt[c][e] + townOutput + ms + externality
-				less, more := plain+cacheLess, plain+step+cacheMore
-				wide := full || more-less > 1e-6
-				if !wide && (cost.OneLess != 0 || cost.OneMore != 0) || wide && !near6(cost.OneLess, less) ||
-					wide && !full && !near6(cost.OneMore, more) || full && cost.OneMore != 0 {
-					t.Errorf("%s: the interval is [%v, %v], want [%v, %v], full: %v", where, cost.OneLess, cost.OneMore, less, more, full)
-				}
-				switch {
-				case full:
-					limits++
-				case step > 1e-6:
-					kinks++
-				}
-				if cacheMore-cacheLess > 1e-6 {
-					arcs++
-				}
-			} else if cost.Total < s.PriceMs-1e-6 || !near6(w.Loses, cost.Total-s.PriceMs) || (w.Code == "tie") != (w.Loses <= 1e-6) {
-				t.Errorf("%s: not used at %v ms, price %v, loses by %v, code %s", where, cost.Total, s.PriceMs, w.Loses, w.Code)
-			}
-			if w.Reason == "" {
-				t.Errorf("%s: no reason", where)
+			e := f.engine(w.Engine)
+			p := f.expect(c, e, load[e], w.RPS, stay)
+			p.judgeParts(t, where, w)
+			switch used := i < len(s.Weights); {
+			case used && !near6(w.Cost.Total, s.PriceMs):
+				t.Errorf("%s: costs %v ms, the price is %v", where, w.Cost.Total, s.PriceMs)
+			case used:
+				p.judgeInterval(t, where, w, seen)
+			case w.Cost.Total < s.PriceMs-1e-6 || !near6(w.Loses, w.Cost.Total-s.PriceMs) || (w.Code == "tie") != (w.Loses <= 1e-6):
+				t.Errorf("%s: not used at %v ms, price %v, loses by %v, code %s", where, w.Cost.Total, s.PriceMs, w.Loses, w.Code)
 			}
 		}
 	}
-	return kinks, limits, arcs
+}
+
+// expected is what the parts of a pair's cost must be, in ms.
+type expected struct {
+	net, base, delay, externality float64
+	step                          float64 // from one less to one more on the engine, at a kink
+	full                          bool
+	cacheLess, cacheMore          float64
+}
+
+func (f *town) expect(c, e int, load, rps float64, stay [][]float64) expected {
+	v := min(load/f.capacity[e], townMaxUtilization)
+	ms, left, right := f.at(e, v)
+	unloaded := townT[f.profile[e]][0]
+	p := expected{
+		net: f.rtt[c][e], base: unloaded + townOutput, delay: ms - unloaded, externality: v * left,
+		step: v * (right - left), full: load >= townMaxUtilization*f.capacity[e]*(1-1e-9),
+	}
+	if stay == nil {
+		return p
+	}
+	penalty := f.cached * townPrompt / (1 - f.cached) * unloaded / townPrompt
+	had, slack := stay[c][e], 1e-6*f.rps[c]
+	if had > 0 && rps <= had+slack {
+		p.cacheLess = -penalty
+	}
+	if had > 0 && rps < had-slack {
+		p.cacheMore = -penalty
+	}
+	return p
+}
+
+func (p expected) judgeParts(t *testing.T, where string, w toldPair) {
+	t.Helper()
+	cost := w.Cost
+	if !near6(cost.Net, p.net) || !near6(cost.Base, p.base) || !near6(cost.Delay, p.delay) || !near6(cost.Externality, p.externality) {
+		t.Errorf("%s: parts are %+v, want %+v", where, cost, p)
+	}
+	if cost.Kink < 0 || cost.Kink > p.step+1e-6 || cost.Limit < 0 || cost.Limit > 0 && !p.full || cost.Share != 0 {
+		t.Errorf("%s: kink, limit or share of %+v, want %+v", where, cost, p)
+	}
+	if cost.Cache < p.cacheLess-1e-6 || cost.Cache > p.cacheMore+1e-6 {
+		t.Errorf("%s: cache is %v ms, want one in [%v, %v]", where, cost.Cache, p.cacheLess, p.cacheMore)
+	}
+	if parts := cost.Net + cost.Base + cost.Delay + cost.Externality + cost.Kink + cost.Limit + cost.Share + cost.Cache; !near6(parts, cost.Total) {
+		t.Errorf("%s: the parts sum to %v, total is %v", where, parts, cost.Total)
+	}
+	if w.Reason == "" {
+		t.Errorf("%s: no reason", where)
+	}
+}
+
+func (p expected) judgeInterval(t *testing.T, where string, w toldPair, seen *edges) {
+	t.Helper()
+	plain := p.net + p.base + p.delay + p.externality
+	less, more := plain+p.cacheLess, plain+p.step+p.cacheMore
+	if p.full {
+		more = 0 // no more fits
+	} else if more-less <= 1e-6 {
+		less, more = 0, 0
+	}
+	if !near6(w.Cost.OneLess, less) || !near6(w.Cost.OneMore, more) {
+		t.Errorf("%s: the interval is [%v, %v], want [%v, %v]", where, w.Cost.OneLess, w.Cost.OneMore, less, more)
+	}
+	switch {
+	case p.full:
+		seen.limits++
+	case p.step > 1e-6:
+		seen.kinks++
+	}
+	if p.cacheMore-p.cacheLess > 1e-6 {
+		seen.arcs++
+	}
 }
 
 func (f *town) engine(name string) int {
@@ -262,13 +290,12 @@ func (f *town) cluster(name string) int {
 func TestCostsOfRandomFleets(t *testing.T) {
 	folder, dir := t.TempDir(), newKeys(t)
 	weights := filepath.Join(dir, "weights.toml")
-	kinks, limits, arcs := 0, 0, 0
-	count := func(k, l, a int) { kinks, limits, arcs = kinks+k, limits+l, arcs+a }
-	for seed := range uint64(130) {
+	var seen edges
+	for seed := range uint64(250) {
 		random := rand.New(rand.NewPCG(seed, 11))
 		f := newTown(random, seed%2 == 0)
 		f.write(t, folder)
-		count(f.judge(t, seed, explained(t, folder), nil))
+		f.judge(t, seed, explained(t, folder), nil, &seen)
 		if f.cached == 0 || t.Failed() {
 			continue
 		}
@@ -290,10 +317,10 @@ func TestCostsOfRandomFleets(t *testing.T) {
 			}
 		}
 		f.write(t, folder)
-		count(f.judge(t, seed, explained(t, folder, "--previous", weights), stay))
+		f.judge(t, seed, explained(t, folder, "--previous", weights), stay, &seen)
 	}
-	if kinks < 100 || limits < 10 || arcs < 50 {
-		t.Errorf("%d pairs on kinks, %d at limits, %d on churn arcs: the generator has lost its aim", kinks, limits, arcs)
+	if seen.kinks < 100 || seen.limits < 10 || seen.arcs < 50 {
+		t.Errorf("pairs seen: %+v: the generator has lost its aim", seen)
 	}
 }
 
