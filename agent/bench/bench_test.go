@@ -175,3 +175,28 @@ func TestExecuteRefuses(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkAsk is what a request costs engine and caller together, without a
+// proxy: at saturation it is taken from what is left for the proxy.
+func BenchmarkAsk(b *testing.B) {
+	e, err := startEngine(time.Now())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer e.listen.Close()
+	r := request(askPath, 1)
+	b.RunParallel(func(pb *testing.PB) {
+		c, err := dial(e.address())
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		defer c.conn.Close()
+		for pb.Next() {
+			if err := c.ask(r); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+}

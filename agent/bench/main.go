@@ -83,11 +83,13 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	return err
 }
 
-// compare measures all peers in each round, so that a slow spell of the machine
-// meets all of them.
+// compare prints the table of all peers.
 func compare(ctx context.Context, o options, folder string, out io.Writer) error {
+	peers, err := choosePeers(o.peers)
+	if err != nil {
+		return err
+	}
 	b := &bench{agent: o.agent, caddy: o.caddy, folder: folder, began: time.Now(), duration: o.duration, streams: o.streams}
-	b.say = func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) }
 	for range enginesBehind {
 		e, err := startEngine(b.began)
 		if err != nil {
@@ -96,51 +98,61 @@ func compare(ctx context.Context, o options, folder string, out io.Writer) error
 		defer e.listen.Close()
 		b.engines = append(b.engines, e)
 	}
-	var peers []peer
-	for _, name := range strings.Split(o.peers, ",") {
-		p, ok := peersByName()[name]
-		if !ok {
-			return fmt.Errorf("-peers: %q is not one of irb, nginx, haproxy, caddy", name)
-		}
-		peers = append(peers, p)
-	}
-	b.say("%d requests/s of %d bytes (added latency); %d connections that ask without pause (req/s, CPU per request);",
-		openRPS, requestBytes, closedCallers)
-	b.say("%d streams of %d tokens/s (CPU per chunk, added latency per token). %d CPUs, %d engines; engines and callers",
-		b.streams, int(time.Second/tokenEvery), runtime.NumCPU(), enginesBehind)
-	b.say("share the CPUs, so req/s is of all together; CPU is the proxy's own, read from /proc.")
-	b.say("irb-agent reads each body for its model and its conversation; the peers do not: they hash the header x-session-id.\n")
-	direct := row{name: "no proxy"}
-	rows := make([]row, len(peers))
-	missing := map[string]bool{}
-	for range o.rounds {
-		base, err := b.measure(ctx, b.engines[0].address(), nil)
-		if err != nil {
-			return fmt.Errorf("no proxy: %w", err)
-		}
-		direct.rounds = append(direct.rounds, base)
-		for i, p := range peers {
-			rows[i].name = p.name
-			if missing[p.name] {
-				continue
-			}
-			r, err := b.proxied(ctx, p)
-			if errors.Is(err, errMissing) {
-				missing[p.name] = true
-				b.say("%s is not installed here: left out", p.name)
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			rows[i].rounds = append(rows[i].rounds, r.minus(base))
-		}
+	fmt.Fprintf(out, `%d requests/s of %d bytes (added latency); %d connections that ask without pause (req/s, CPU per request);
+%d streams of %d tokens/s (CPU per chunk, added latency per token). %d CPUs, %d engines; engines and callers
+share the CPUs, so req/s is of all together; CPU is the proxy's own, read from /proc.
+irb-agent reads each body for its model and its conversation; the peers do not: they hash the header x-session-id.
+
+`, openRPS, requestBytes, closedCallers, b.streams, int(time.Second/tokenEvery), runtime.NumCPU(), enginesBehind)
+	direct, rows, err := b.rounds(ctx, o.rounds, peers)
+	if err != nil {
+		return err
 	}
 	var measured []row
 	for _, w := range rows {
 		if len(w.rounds) > 0 {
 			measured = append(measured, w)
+			continue
 		}
+		fmt.Fprintf(out, "%s is not installed here: left out\n", w.name)
 	}
 	return printTable(out, direct, measured)
+}
+
+func choosePeers(names string) (peers []peer, err error) {
+	known := peersByName()
+	for _, name := range strings.Split(names, ",") {
+		p, ok := known[name]
+		if !ok {
+			return nil, fmt.Errorf("-peers: %q is not one of irb, nginx, haproxy, caddy", name)
+		}
+		peers = append(peers, p)
+	}
+	return peers, nil
+}
+
+// rounds measures all peers in each round, so that a slow spell of the machine
+// meets all of them. A peer that is not installed has no rounds.
+func (b *bench) rounds(ctx context.Context, n int, peers []peer) (direct row, rows []row, err error) {
+	for _, p := range peers {
+		rows = append(rows, row{name: p.name})
+	}
+	for range n {
+		base, err := b.measure(ctx, b.engines[0].address(), nil)
+		if err != nil {
+			return direct, nil, fmt.Errorf("no proxy: %w", err)
+		}
+		direct.rounds = append(direct.rounds, base)
+		for i, p := range peers {
+			r, err := b.proxied(ctx, p)
+			if errors.Is(err, errMissing) {
+				continue
+			}
+			if err != nil {
+				return direct, nil, err
+			}
+			rows[i].rounds = append(rows[i].rounds, r.minus(base))
+		}
+	}
+	return direct, rows, nil
 }

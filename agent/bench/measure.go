@@ -17,7 +17,6 @@ type bench struct {
 	began        time.Time // the zero of the engines' clocks
 	duration     time.Duration
 	streams      int
-	say          func(format string, args ...any)
 }
 
 // enginesBehind is how many engines the proxies choose from.
