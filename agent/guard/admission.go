@@ -26,10 +26,12 @@ type admission struct {
 	served     []float64 // req/s that began to be answered, by class
 	lastServed []int64
 
-	closed   []time.Time // by class and level: since when nothing of it is let in; zero: something is
-	pressed  int         // ticks in a row in which a class found all saturated
-	shedding bool        // the gates are in use
-	calm     time.Time   // since when nothing had to be refused
+	pressedAt []time.Time // by class: when it last found all saturated
+	closed    []time.Time // by class and level: since when nothing of it is let in; zero: something is
+	pressed   int         // ticks in a row in which a class found all saturated
+	ramp      float64     // what is let in without a queue, token equivalents/s; 0: there is one
+	shedding  bool        // the gates are in use
+	calm      time.Time   // since when nothing had to be refused
 }
 
 const (
@@ -44,18 +46,19 @@ const (
 	closeDelay   = 2 * time.Second
 	pressedTicks = 2
 	calmTime     = time.Second
-	maxReturn    = 30 * time.Second // the widest spread of returns
+	// heldTime is for how long a class is still let in by measure when it has no
+	// queue any more: queues that are kept short are empty at times, and the
+	// measure grows meanwhile.
+	heldTime = 5 * time.Second
+	// idle is the room from which there is as good as no queue.
+	idle      = 0.9
+	maxReturn = 30 * time.Second // the widest spread of returns
 )
 
 func (a *admission) tick(now time.Time, dt time.Duration, s *Settings, report func(Change)) {
 	a.measure(dt)
-	var pressed []int
-	for i, c := range a.classes {
-		if c.saturated() {
-			pressed = append(pressed, i)
-		}
-	}
-	if len(pressed) > 0 {
+	held, some := a.held(now, s)
+	if some {
 		a.pressed++
 	} else {
 		a.pressed = 0
@@ -67,7 +70,7 @@ func (a *admission) tick(now time.Time, dt time.Duration, s *Settings, report fu
 	case !a.shedding:
 		return
 	}
-	refused := a.setGates(pressed, now, s)
+	refused := a.setGates(held, now, dt, s)
 	switch {
 	case refused:
 		a.calm = time.Time{}
@@ -80,8 +83,26 @@ func (a *admission) tick(now time.Time, dt time.Duration, s *Settings, report fu
 		a.tell(report)
 	}
 	for _, c := range a.classes {
-		c.preferred.Store(a.shedding && refused && c.gates[fresh].part.Load() == stayAll && c.gates[underWay].part.Load() == stayAll)
+		c.preferred.Store(a.shedding && refused && !c.refuses())
 	}
+}
+
+// held returns the classes that are let in by measure: those that found all
+// saturated a short while ago, or are refused something and still have a queue.
+// Some says whether one finds all saturated now.
+func (a *admission) held(now time.Time, s *Settings) (list []int, some bool) {
+	for i, c := range a.classes {
+		if c.saturated() {
+			a.pressedAt[i] = now
+			some = true
+		} else if c.refuses() && a.room([]int{i}, s) < idle {
+			a.pressedAt[i] = now
+		}
+		if !a.pressedAt[i].IsZero() && now.Sub(a.pressedAt[i]) < heldTime {
+			list = append(list, i)
+		}
+	}
+	return list, some
 }
 
 func (a *admission) tell(report func(Change)) {
@@ -133,7 +154,7 @@ func (c *Class) saturated() bool {
 
 // allowed returns how much work may be let in, and how much is offered, in
 // token equivalents per second.
-func (a *admission) allowed(pressed []int, s *Settings) (work, demand float64) {
+func (a *admission) allowed(pressed []int, dt time.Duration, s *Settings) (work, demand float64) {
 	served, planned := 0.0, 0.0
 	for _, i := range pressed {
 		c := a.classes[i]
@@ -143,7 +164,15 @@ func (a *admission) allowed(pressed []int, s *Settings) (work, demand float64) {
 			planned += c.source.ServedRPS / float64(s.Agents) * c.meanWork() * c.healthy()
 		}
 	}
-	return max(planned, served*(1+gain*a.room(pressed, s))), demand
+	room := a.room(pressed, s)
+	work = max(planned, served*(1+gain*room))
+	if room < idle {
+		a.ramp = 0
+		return work, demand
+	}
+	// Without a queue what was served says little of what could be.
+	a.ramp = max(work, a.ramp*(1+dt.Seconds()))
+	return a.ramp, demand
 }
 
 // room is 1 without a queue, 0 at the queue that may be, -1 at twice that. Where

@@ -37,8 +37,9 @@ func (p *Plan) addAdmissions(last *Plan) {
 		a := &admission{
 			plan: p, classes: group,
 			demand: make([][levels]float64, len(group)), last: make([][levels]int64, len(group)),
-			closed: make([]time.Time, len(group)*levels),
-			served: make([]float64, len(group)), lastServed: make([]int64, len(group)),
+			pressedAt: make([]time.Time, len(group)),
+			closed:    make([]time.Time, len(group)*levels),
+			served:    make([]float64, len(group)), lastServed: make([]int64, len(group)),
 		}
 		for i, c := range group {
 			c.admission = a
@@ -70,6 +71,7 @@ func (a *admission) inherit(i int, old *Class) {
 	j := slices.Index(was.classes, old)
 	a.demand[i], a.served[i] = was.demand[j], was.served[j]
 	a.shedding = a.shedding || was.shedding
+	a.pressedAt[i] = was.pressedAt[j]
 	for l := range levels {
 		a.classes[i].gates[l].part.Store(old.gates[l].part.Load())
 		a.classes[i].gates[l].retryAfter.Store(old.gates[l].retryAfter.Load())

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/irb-project/irb/agent/signal"
+	"github.com/irb-project/irb/agent/snapshot"
 )
 
 func TestCase7And8NeutralIsNeutral(t *testing.T) {
@@ -258,5 +259,33 @@ func TestCase25WeightsSurvive(t *testing.T) {
 		if clear, _, _ := h.grades(e); clear != 1000 {
 			t.Errorf("engine %d has %d of 1000 keys again", e, clear)
 		}
+	}
+}
+
+// TestCase11RoomElsewhere: a class that reaches an engine with room is let in,
+// whatever its priority, while another one finds all of its engines saturated.
+func TestCase11RoomElsewhere(t *testing.T) {
+	snap := fleet(3, 10, 0.6, snapshot.Class{Name: "here", Priority: 1}, snapshot.Class{Name: "anywhere"})
+	local := &snap.Sources[0]
+	local.Weights, local.LayoutTo = local.Weights[:1], local.LayoutTo[:1]
+	h := newHand(snap, Defaults())
+	refused := [2]int{}
+	for tick := range 100 {
+		waiting := 50.0
+		if tick%3 == 2 {
+			waiting = 0 // a queue that is short at times
+		}
+		h.plan.Endpoint(0, 0).Observe(signal.Report{Running: 20, Waiting: waiting, KVUsage: 0.9}, h.now)
+		for k := range uint64(20) {
+			for n := range 2 {
+				if _, ok := h.plan.Class(n).Admit(mix(k), false, h.now); !ok {
+					refused[n]++
+				}
+			}
+		}
+		h.pass(TickInterval)
+	}
+	if refused[0] == 0 || refused[1] != 0 {
+		t.Errorf("refused %d of the class that is pressed, %d of the one with room", refused[0], refused[1])
 	}
 }

@@ -23,6 +23,11 @@ type gate struct {
 
 func (g *gate) open() { g.part.Store(stayAll) }
 
+// refuses says whether anything of the class is refused.
+func (c *Class) refuses() bool {
+	return c.gates[fresh].part.Load() != stayAll || c.gates[underWay].part.Load() != stayAll
+}
+
 // choicePeriod is how long the same keys are refused.
 const choicePeriod = time.Minute
 
@@ -49,16 +54,9 @@ func (c *Class) Admit(key uint64, turnUnderWay bool, now time.Time) (retryAfter 
 
 // setGates divides what may be let in, highest priority first, and returns
 // whether anything is refused. Classes that reach engines with room pass free.
-func (a *admission) setGates(pressed []int, now time.Time, s *Settings) (refused bool) {
-	if len(pressed) == 0 {
-		// The queue is short at the moment: all are let in by measure, which
-		// grows until nothing is refused.
-		for i := range a.classes {
-			pressed = append(pressed, i)
-		}
-	}
-	allowed, demand := a.allowed(pressed, s)
-	spread := int64(min(maxReturn, max(time.Second, time.Duration(2*demand/max(allowed, 1e-9)*float64(time.Second)))))
+func (a *admission) setGates(pressed []int, now time.Time, dt time.Duration, s *Settings) (refused bool) {
+	allowed, demand := a.allowed(pressed, dt, s)
+	spread := int64(1e9 * min(maxReturn.Seconds(), max(1, 2*demand/max(allowed, 1e-9))))
 	left := allowed
 	list := a.levels(pressed)
 	for n, level := range list {
