@@ -45,8 +45,13 @@ fuzz: setup ## Every fuzz test, FUZZTIME each
 		done; \
 	done
 
-bench: build ## Benchmarks; no test depends on them
+bench: build ## Benchmarks side by side with peers, some 20 minutes; no test depends on them
+	@.ci/setup bench
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+	$(GO) run ./solve/bench
+	cd agent/bench/pickers && $(GO) run .
+	cd agent/bench/caddy && $(GO) build -o ../../../bin/caddy .
+	$(GO) run ./agent/bench
 
 clean: ## Remove what was built
 	rm -rf bin
