@@ -54,6 +54,7 @@ type attempt struct {
 	timing
 	how   string
 	over  time.Duration // > 0: took longer than this
+	guess bool          // over by a smaller fleet's time: was not run
 	tried int           // programs solved
 	gap   float64
 	err   error
@@ -72,6 +73,8 @@ func (a *attempt) sentence() string {
 	switch {
 	case a.err != nil:
 		return a.err.Error()
+	case a.guess:
+		return "not run, a smaller fleet took over " + duration(a.over.Seconds())
 	case a.over > 0:
 		return "over " + duration(a.over.Seconds())
 	}
@@ -122,6 +125,8 @@ func (a *attempt) String() string {
 	switch {
 	case a.err != nil:
 		return "failed"
+	case a.guess:
+		return "(> " + duration(a.over.Seconds()) + ")"
 	case a.over > 0:
 		return "> " + duration(a.over.Seconds())
 	}

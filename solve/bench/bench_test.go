@@ -226,7 +226,11 @@ func TestBefore(t *testing.T) {
 	fast := &attempt{timing: timing{Seconds: 1}}
 	slow := &attempt{timing: timing{Seconds: 2}}
 	late := &attempt{over: time.Second}
+	guess := &attempt{over: time.Second, guess: true}
 	failed := &attempt{err: io.EOF}
+	if guess.before(fast) || guess.before(late) || guess.answered() || guess.String() != "(> 1 s)" {
+		t.Errorf("a guess counts: %s", guess)
+	}
 	order := []*attempt{fast, slow, late, failed}
 	for i, a := range order {
 		for j, o := range order {

@@ -100,17 +100,15 @@ func (b *bench) best(ctx context.Context, p *peer, in *instance, g given, late o
 		if best != nil && best.answered() {
 			limit = min(limit, time.Duration(best.Seconds*float64(time.Second))+time.Second)
 		}
-		a := &attempt{how: p.name + " " + setting, over: b.limit}
+		a := &attempt{how: p.name + " " + setting, over: b.limit, guess: true}
 		key := a.how + " given " + string(g)
-		if late.hopeless(key, shapeOf(in.problem)) {
-			fmt.Fprintf(b.log, "%s: %s: not run, a smaller fleet took over %s\n", in.fleet, key, b.limit)
-		} else {
+		if !late.hopeless(key, shapeOf(in.problem)) {
 			*a = b.attempt(ctx, p, setting, in, g, limit)
-			fmt.Fprintf(b.log, "%s: %s: %s\n", in.fleet, key, a.sentence())
 			if a.over == b.limit {
 				late[key] = shapeOf(in.problem)
 			}
 		}
+		fmt.Fprintf(b.log, "%s: %s: %s\n", in.fleet, key, a.sentence())
 		if best == nil || a.before(best) {
 			best = a
 		}

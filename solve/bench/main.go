@@ -111,7 +111,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return serveOne(ctx, stdin, stdout)
 	}
 	b := &bench{options: o, out: stdout, log: stderr}
-	fmt.Fprintf(stdout, "%d threads; seed %d; median of %d runs, fewer where they take over %s; peers have %s for an answer\n\n",
+	fmt.Fprintf(stdout, "%d threads; seed %d; median of %d runs, fewer where they take over %s; peers have %s for an answer; in brackets: not run, as a smaller fleet took longer\n\n",
 		runtime.GOMAXPROCS(0), o.seed, o.runs, budget, o.limit)
 	for _, part := range []func(context.Context) error{b.ours, b.compare, b.grow, b.drifts} {
 		if err := part(ctx); err != nil {
