@@ -189,6 +189,7 @@ func (o *oddity) addBounds() {
 		share := []float64{1, 0.75, 0.5}[o.rng.IntN(3)]
 		for s := range o.p.Sources {
 			demand := o.p.Sources[s].DemandRPS
+			share := o.share(share, o.p.Row[s+1]-o.p.Row[s])
 			for k := o.p.Row[s]; k < o.p.Row[s+1]; k++ {
 				o.p.Upper[k] = math.Inf(1)
 				if o.chance(0.6) {
@@ -205,12 +206,16 @@ func (o *oddity) addBounds() {
 	}
 	for s := range o.p.Sources {
 		demand := o.p.Sources[s].DemandRPS
+		regions := 0
+		for region := range 3 {
+			regions += min(1, len(o.reach(s, region)))
+		}
 		for region := range 3 {
 			engines := o.reach(s, region)
 			if len(engines) == 0 || o.chance(0.3) {
 				continue
 			}
-			g := model.Group{Name: fmt.Sprintf("domain %d of c%d", region, s), Source: s, Engines: engines, MaxRPS: demand * []float64{1, 0.75, 0.5}[o.rng.IntN(3)]}
+			g := model.Group{Name: fmt.Sprintf("domain %d of c%d", region, s), Source: s, Engines: engines, MaxRPS: demand * o.share([]float64{1, 0.75, 0.5}[o.rng.IntN(3)], regions)}
 			if o.chance(0.15) {
 				g.MinRPS = demand / 8
 			}
@@ -220,6 +225,14 @@ func (o *oddity) addBounds() {
 			}
 		}
 	}
+}
+
+// share returns a share per way of n ways, mostly one with which they suffice.
+func (o *oddity) share(share float64, n int) float64 {
+	if share*float64(n) < 1 && !o.chance(0.1) {
+		return 1
+	}
+	return share
 }
 
 // reach returns the engines of a region that source s may use.
@@ -266,7 +279,7 @@ func (o *oddity) addCaps() {
 		if len(engines) == 0 || o.chance(0.4) {
 			continue
 		}
-		o.p.Caps = append(o.p.Caps, model.WorkCap{Name: fmt.Sprintf("cap %d", region), Engines: engines, MaxWork: limit * []float64{0.5, 0.75, 1}[o.rng.IntN(3)]})
+		o.p.Caps = append(o.p.Caps, model.WorkCap{Name: fmt.Sprintf("cap %d", region), Engines: engines, MaxWork: limit * []float64{0.75, 0.875, 1}[o.rng.IntN(3)]})
 		if e := engines[len(engines)-1]; o.chance(0.3) {
 			o.p.Caps = append(o.p.Caps, model.WorkCap{Name: "inner cap", Engines: slices.Clone(engines[len(engines)-1:]), MaxWork: o.p.Engines[e].Limit / 2})
 		}

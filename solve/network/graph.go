@@ -64,9 +64,13 @@ func (g *graph) addBent(tail, head int32, cost bend, flow float64) int32 {
 	return a
 }
 
-// rest sets both slopes of an arc that is outside the basis.
+// rest sets both slopes of an arc that is outside the basis. A flow at its end
+// within rounding is put there.
 func (g *graph) rest(a int32) {
 	x, st := &g.arcs[a], &g.state[a]
+	if g.ends(a, 0, true) {
+		st.flow = g.endOf(a)
+	}
 	if st.cost == nil {
 		slope := x.up
 		if math.IsInf(slope, 1) {

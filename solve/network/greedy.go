@@ -190,11 +190,3 @@ func (b *builder) bypassFlow(v int32) float64 {
 	}
 	return b.state[b.bypass[v]].flow
 }
-
-// endOf returns the most that arc a can carry.
-func (g *graph) endOf(a int32) float64 {
-	if st := &g.state[a]; st.cost != nil {
-		return st.cost.end()
-	}
-	return g.state[a].hi
-}

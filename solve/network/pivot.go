@@ -32,7 +32,7 @@ type cycle struct {
 
 // pivot brings arc a into the basis. Flow is pushed around its cycle through
 // the breakpoints of bent arcs for as long as that lowers the cost (a long
-// step), then the arc that stopped it leaves.
+// step), by more than tolerance per unit, then the arc that stopped it leaves.
 //
 // No cycling: the leaving arc is the last blocking one in the direction of the
 // push from the apex, which keeps the tree strongly feasible. Hence a pivot
@@ -40,11 +40,12 @@ type cycle struct {
 // the nodes between there and k by more than the tolerance of pricing; only
 // finitely many such pivots can follow each other (Cunningham 1976). All other
 // pivots lower the cost.
-func (g *graph) pivot(a int32) {
+func (g *graph) pivot(a int32, tolerance float64) {
 	c := g.orient(a)
 	g.findApex(&c)
 	g.block(&c)
-	g.longStep(&c)
+	g.longStep(&c, tolerance)
+	g.lastBlocked(&c)
 	g.push(&c)
 	g.exchange(&c)
 	g.steps++
@@ -76,52 +77,81 @@ func (g *graph) findApex(c *cycle) {
 	c.apex = u
 }
 
-// block finds the arc that limits the push if no slope ever changes, and
-// collects the bent arcs of the cycle.
+// block finds how far the push can go if no slope ever changes, and collects
+// the bent arcs of the cycle.
 func (g *graph) block(c *cycle) {
 	g.turns = g.turns[:0]
 	c.theta, c.block = math.Inf(1), -1
-	for v := c.k; v != c.apex; v = g.nodes[v].parent {
-		// Met from k upwards, so the first of equal ones is the last in the
-		// direction of the push.
-		at := side{v, true}
-		if room := g.room(g.nodes[v].pred, !g.isUp(v), at); room < c.theta {
-			c.theta, c.block, c.side = room, g.nodes[v].pred, at
+	see := func(a int32, grow bool, at side) {
+		if room := g.room(a, grow, at); room < c.theta {
+			c.theta, c.block, c.side = room, a, at
 		}
 	}
-	if room := g.room(c.enter, g.arcs[c.enter].tail == c.k, side{}); room <= c.theta {
-		c.theta, c.block = room, c.enter
+	for v := c.k; v != c.apex; v = g.nodes[v].parent {
+		see(g.nodes[v].pred, !g.isUp(v), side{v, true})
+	}
+	see(c.enter, g.arcs[c.enter].tail == c.k, side{})
+	for v := c.l; v != c.apex; v = g.nodes[v].parent {
+		see(g.nodes[v].pred, g.isUp(v), side{v, false})
+	}
+}
+
+// lastBlocked chooses the arc that leaves among those that the push brings to
+// the end of their domain: the last one in the direction of the push from the
+// apex.
+func (g *graph) lastBlocked(c *cycle) {
+	block, at := int32(-1), side{}
+	for v := c.k; v != c.apex && block < 0; v = g.nodes[v].parent {
+		if g.ends(g.nodes[v].pred, c.theta, !g.isUp(v)) {
+			block, at = g.nodes[v].pred, side{v, true}
+		}
+	}
+	if g.ends(c.enter, c.theta, g.arcs[c.enter].tail == c.k) {
+		block, at = c.enter, side{}
 	}
 	for v := c.l; v != c.apex; v = g.nodes[v].parent {
-		at := side{v, false}
-		if room := g.room(g.nodes[v].pred, g.isUp(v), at); room <= c.theta {
-			c.theta, c.block, c.side = room, g.nodes[v].pred, at
+		if g.ends(g.nodes[v].pred, c.theta, g.isUp(v)) {
+			block, at = g.nodes[v].pred, side{v, false}
 		}
 	}
+	if block >= 0 {
+		c.block, c.side = block, at
+	}
+}
+
+// roundoff is the part of a flow that adding to it may lose.
+const roundoff = 1e-15
+
+// ends reports whether a push of theta brings arc a to the end of its domain,
+// give or take rounding.
+func (g *graph) ends(a int32, theta float64, grow bool) bool {
+	flow := g.state[a].flow
+	if !grow {
+		return flow-theta <= roundoff*flow
+	}
+	end := g.endOf(a)
+	return end-(flow+theta) <= roundoff*end && !math.IsInf(end, 1)
 }
 
 // room returns how far the flow of arc a can change until the end of its
 // domain. A bent arc is noted for the long step.
 func (g *graph) room(a int32, grow bool, where side) float64 {
 	st := &g.state[a]
-	end := st.hi
 	if st.cost != nil {
 		at := st.flow - st.lo
 		if grow {
 			at = st.hi - st.flow
 		}
 		g.turns = append(g.turns, turn{a, at, grow, where})
-		end = st.cost.end()
 	}
 	if grow {
-		return end - st.flow
+		return max(0, g.endOf(a)-st.flow)
 	}
 	return st.flow
 }
 
-// longStep finds the breakpoint at which the slope of the cycle is no longer
-// negative, if that comes before the blocking arc.
-func (g *graph) longStep(c *cycle) {
+// longStep finds the breakpoint from which on the cycle is not worth the push, if that comes before the blocking arc.
+func (g *graph) longStep(c *cycle, tolerance float64) {
 	for len(g.turns) > 0 {
 		t := &g.turns[0]
 		for i := range g.turns {
@@ -144,7 +174,7 @@ func (g *graph) longStep(c *cycle) {
 		}
 		_, _, from, _ := st.cost.segment(y, !t.grow)
 		c.slope += math.Abs(slope - from)
-		if c.slope >= 0 {
+		if c.slope >= -tolerance {
 			c.theta, c.block, c.side = t.at, t.a, t.side
 			return
 		}
@@ -173,20 +203,20 @@ func (g *graph) push(c *cycle) {
 	}
 }
 
-// move changes a flow by theta. What rounding leaves of a difference is 0.
+// move changes a flow by theta; at the end of its domain it is exactly there.
 func (g *graph) move(a int32, theta float64, grow bool) {
 	st := &g.state[a]
-	if grow {
-		st.flow += theta
-		return
-	}
-	st.flow -= theta
-	if st.flow < roundoff*theta {
+	switch ends := g.ends(a, theta, grow); {
+	case ends && grow:
+		st.flow = g.endOf(a)
+	case ends:
 		st.flow = 0
+	case grow:
+		st.flow += theta
+	default:
+		st.flow -= theta
 	}
 }
-
-const roundoff = 1e-15
 
 // settle puts the leaving arc exactly at its bound or breakpoint.
 func (g *graph) settle(c *cycle) {

@@ -96,9 +96,11 @@ func (p *polisher) split() {
 	p.out, p.in = make([][]int32, len(p.shift)), make([][]int32, len(p.shift))
 	for _, a := range p.curved {
 		from, to := p.part[p.arcs[a].tail], p.part[p.arcs[a].head]
-		p.out[from] = append(p.out[from], a)
-		if to != 0 && to != from {
-			p.in[to] = append(p.in[to], a)
+		if from != to { // else its price is fixed
+			p.out[from] = append(p.out[from], a)
+			if to != 0 {
+				p.in[to] = append(p.in[to], a)
+			}
 		}
 		p.before[p.arcs[a].tail] = p.state[a].flow
 	}
@@ -236,8 +238,15 @@ func (p *polisher) moveTo(part []float64) {
 		st := &p.state[p.nodes[v].pred]
 		t := part[p.part[v]]
 		if t == 1 {
+			// A bound within rounding is the bound: pivots must know.
 			lo, hi := p.span(p.nodes[v].pred)
-			st.flow = min(max(lo, p.want[v]), hi)
+			slack := rounding * p.size[v]
+			switch st.flow = p.want[v]; {
+			case st.flow <= lo+slack:
+				st.flow = lo
+			case st.flow >= hi-slack:
+				st.flow = hi
+			}
 		} else {
 			st.flow = max(0, st.flow+t*(p.want[v]-st.flow))
 		}

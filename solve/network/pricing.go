@@ -39,6 +39,7 @@ func (b *builder) optimize(ctx context.Context, tolerance float64) error {
 	for e := range p.prices {
 		p.prices[e] = math.Inf(1)
 	}
+	b.mend()
 	limit := b.steps + 1000*len(b.nodes) + 10000
 	for {
 		a := p.worst(tolerance)
@@ -48,7 +49,7 @@ func (b *builder) optimize(ctx context.Context, tolerance float64) error {
 			}
 			continue
 		}
-		b.pivot(a)
+		b.pivot(a, tolerance)
 		if b.steps > limit {
 			return fmt.Errorf("%w: %d pivots on %d nodes and %d arcs", errStalled, b.steps, len(b.nodes), len(b.arcs))
 		}

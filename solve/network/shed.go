@@ -22,6 +22,7 @@ import (
 // costs on the bypass alone, which the simplex and the polish find exactly.
 func (p *program) shed(ctx context.Context, prices []float64, short *offers) ([]model.ShedCut, error) {
 	var cuts []model.ShedCut
+	side := make([]bool, p.rootNode()+1)
 	supply := slices.Clone(p.supply)
 	for _, priority := range p.priorities() {
 		level := p.withoutCosts()
@@ -53,8 +54,11 @@ func (p *program) shed(ctx context.Context, prices []float64, short *offers) ([]
 			// Minimums that engines cannot take: no shedding helps.
 			return nil, level.explain(ctx, short)
 		}
+		for v, price := range b.graph.prices {
+			side[v] = side[v] || price > cutPrice
+		}
 		if !p.isSlack(refused) {
-			cuts = append(cuts, b.shedCut(priority))
+			cuts = append(cuts, p.shedCut(priority, side))
 		}
 	}
 	p.supply = supply
@@ -75,28 +79,28 @@ func (p *program) priorities() []int {
 // root without the bypass: the part of demand that is refused there.
 const cutPrice = 1e-9
 
-// shedCut reads the minimum cut off the prices.
-func (b *builder) shedCut(priority int) model.ShedCut {
-	p := b.program
+// shedCut reads the minimum cut off the nodes on the side that cannot reach the
+// root. That of a priority takes in those of higher ones: what these refused
+// stays refused.
+func (p *program) shedCut(priority int, side []bool) model.ShedCut {
 	out := model.ShedCut{Priority: priority}
-	cut := func(v int32) bool { return b.graph.prices[v] > cutPrice }
 	for s := range p.Sources {
-		if p.Sources[s].Priority >= priority && cut(int32(s)) {
+		if p.Sources[s].Priority >= priority && side[s] {
 			out.Sources = append(out.Sources, s)
 		}
 	}
 	for e := range p.Engines {
-		if v := p.engine(int32(e)); p.sinks[e] != nil && cut(v) && !cut(p.above[v]) {
+		if v := p.engine(int32(e)); p.sinks[e] != nil && side[v] && !side[p.above[v]] {
 			out.Engines = append(out.Engines, e)
 		}
 	}
 	for c := range p.Caps {
-		if v := p.capNode(c); cut(v) && !cut(p.above[v]) {
+		if v := p.capNode(c); side[v] && !side[p.above[v]] {
 			out.Caps = append(out.Caps, c)
 		}
 	}
 	for i := range p.Groups {
-		if v := p.group(i); cut(p.above[v]) && !cut(v) {
+		if v := p.group(i); side[p.above[v]] && !side[v] {
 			out.Groups = append(out.Groups, i)
 		}
 	}

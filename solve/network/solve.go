@@ -246,4 +246,3 @@ func (p *program) sourceOf(v int32) int32 {
 	}
 	return v
 }
-
