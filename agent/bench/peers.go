@@ -46,7 +46,7 @@ func startIRB(ctx context.Context, b *bench) (*rig.Process, string, error) {
 	if _, err := plan.Publish(shares, time.Now()); err != nil {
 		return nil, "", err
 	}
-	a, err := rig.StartAgent(ctx, plan, "irb-agent", rig.AgentOptions{Program: b.agent, Agents: 1, EngineIdle: 4 * time.Second})
+	a, err := rig.StartAgent(ctx, plan, "irb-agent", rig.AgentOptions{Program: b.agent, Agents: 1, EngineIdle: 4 * time.Second, Sample: 0.01})
 	if err != nil {
 		return nil, "", err
 	}

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -18,6 +21,7 @@ type Agent struct {
 	Address string // host:port where it takes requests
 
 	status, debug string // host:port
+	decisions     string // file
 	client        *http.Client
 }
 
@@ -26,6 +30,7 @@ type AgentOptions struct {
 	Program    string // the irb-agent binary
 	Agents     int    // how many share the plan
 	EngineIdle time.Duration
+	Sample     float64 // share of requests in the decision log
 }
 
 // StartAgent starts an agent on the plan and waits until it is ready, for which
@@ -37,9 +42,10 @@ func StartAgent(ctx context.Context, p *Plan, name string, o AgentOptions) (*Age
 	}
 	a := &Agent{
 		Address: addresses[0], status: addresses[1], debug: addresses[2],
-		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second},
+		decisions: filepath.Join(p.folder, name+".decisions.jsonl"),
+		client:    &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second},
 	}
-	config, err := p.writeConfig(name, p.config(name, a.Address, a.status, a.debug, o.Agents, o.EngineIdle))
+	config, err := p.writeConfig(name, p.config(a, name, o))
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +113,21 @@ func hasLabels(series *dto.Metric, labels []string) bool {
 // what was left behind.
 func (a *Agent) Stacks() string {
 	return get(a.client, "http://"+a.debug+"/debug/pprof/goroutine?debug=1")
+}
+
+// Decision returns the lines of the agent's decision log about a request.
+func (a *Agent) Decision(requestID string) string {
+	text, err := os.ReadFile(a.decisions)
+	if err != nil {
+		return err.Error()
+	}
+	var found strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, `"`+requestID+`"`) {
+			found.WriteString(line)
+		}
+	}
+	return strings.TrimSpace(found.String())
 }
 
 func get(client *http.Client, url string) string {

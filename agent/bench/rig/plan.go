@@ -103,8 +103,7 @@ func (p *Plan) Publish(shares []float64, now time.Time) (sequence int64, err err
 }
 
 // config returns an agent.toml with every part of the agent switched on.
-func (p *Plan) config(name, listen, status, debug string, agents int, engineIdle time.Duration) string {
-	at := func(file string) string { return filepath.Join(p.folder, file) }
+func (p *Plan) config(a *Agent, name string, o AgentOptions) string {
 	return fmt.Sprintf(`fleet = %q
 cluster = %q
 weights = %q
@@ -122,11 +121,12 @@ engine_idle = %q
 
 [decision_log]
 path = %q
+sample = %g
 
 [[listener]]
 address = %q
-`, fleet, cluster, p.path(), p.public.String(), at(name+".state"), status, debug, agents,
-		engineIdle, at(name+".decisions.jsonl"), listen)
+`, fleet, cluster, p.path(), p.public.String(), filepath.Join(p.folder, name+".state"), a.status, a.debug,
+		o.Agents, o.EngineIdle, a.decisions, o.Sample, a.Address)
 }
 
 func (p *Plan) writeConfig(name, text string) (path string, err error) {

@@ -109,12 +109,30 @@ func TestPlan(t *testing.T) {
 		}
 		last = sequence
 	}
-	path, err := plan.writeConfig("a", plan.config("a", "127.0.0.1:10", "127.0.0.1:11", "127.0.0.1:12", 3, time.Second))
+	a := &Agent{
+		Address: "127.0.0.1:10", status: "127.0.0.1:11", debug: "127.0.0.1:12",
+		decisions: filepath.Join(folder, "a.decisions.jsonl"),
+	}
+	path, err := plan.writeConfig("a", plan.config(a, "a", AgentOptions{Agents: 3, EngineIdle: time.Second, Sample: 0.5}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := config.Load(path); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestDecision(t *testing.T) {
+	a := &Agent{decisions: filepath.Join(t.TempDir(), "log")}
+	if got := a.Decision("r-1"); !strings.Contains(got, "no such file") {
+		t.Errorf("without a log: %q", got)
+	}
+	lines := "{\"request_id\":\"r-1\"}\n{\"request_id\":\"r-12\"}\n"
+	if err := os.WriteFile(a.decisions, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Decision("r-1"); got != `{"request_id":"r-1"}` {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -24,6 +24,10 @@ const (
 	canceled             // leaves a stream, or before its answer
 )
 
+func (k kind) String() string {
+	return [...]string{"whole", "streamed", "canceled"}[k]
+}
+
 // ask is one request of the soak.
 type ask struct {
 	id   string

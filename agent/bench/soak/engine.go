@@ -40,7 +40,7 @@ type endpoint struct {
 	inFlight atomic.Int64
 
 	stops atomic.Int64 // how often it was stopped
-	begun sync.Map     // request id -> stops when the first token of its stream was out
+	begun sync.Map     // request id -> stops at the start of its stream, once its first token is out
 }
 
 func newEndpoint() (*endpoint, error) {
@@ -108,6 +108,7 @@ func (e *endpoint) stream(w http.ResponseWriter, r *http.Request, a answer) erro
 	w.Header().Set("X-Bytes", strconv.FormatInt(a.Bytes, 10))
 	w.Header().Set("X-CRC32", strconv.FormatUint(uint64(a.CRC32), 10))
 	flush := http.NewResponseController(w)
+	stops := e.stops.Load() // before the first token: the stop may come right after it
 	for i := range frames {
 		if _, err := fmt.Fprintf(w, frame, i); err != nil {
 			return err
@@ -116,7 +117,7 @@ func (e *endpoint) stream(w http.ResponseWriter, r *http.Request, a answer) erro
 			return err
 		}
 		if i == 0 {
-			e.begun.Store(r.Header.Get(requestID), e.stops.Load())
+			e.begun.Store(r.Header.Get(requestID), stops)
 		}
 		time.Sleep(rand.N(2 * time.Millisecond))
 		if r.Context().Err() != nil {

@@ -17,11 +17,11 @@ type Report struct {
 	Retries  float64 // attempts that agents made after a first one
 
 	mu     sync.Mutex
-	Served [3]int   // by kind, whole and intact
-	Left   int      // canceled by their callers
-	Cut    int      // broke off, visibly, with the engine that was answering them
-	Lost   int      // everything else
-	losses []string // the first of them
+	Served [3]int // by kind, whole and intact
+	Left   int    // canceled by their callers
+	Cut    int    // broke off, visibly, with the engine that was answering them
+	Lost   int    // everything else
+	losses []loss // the first of them
 
 	Before, After []Remains // per agent, at rest
 }
@@ -41,7 +41,24 @@ const maxLosses = 20
 func (r *Report) lose(a *ask, err error) {
 	r.Lost++
 	if len(r.losses) < maxLosses {
-		r.losses = append(r.losses, fmt.Sprintf("%s (%d bytes): %v", a.id, len(a.body), err))
+		r.losses = append(r.losses, loss{a.id, fmt.Sprintf("%s (%v, %d bytes): %v", a.id, a.kind, len(a.body), err), ""})
+	}
+}
+
+// loss is a request that was lost.
+type loss struct {
+	id, text string
+	decision string // what its agent says of it
+}
+
+// explainLosses looks the losses up in the decision logs of the agents, which
+// must have ended.
+func (s *soak) explainLosses() {
+	for i := range s.report.losses {
+		l := &s.report.losses[i]
+		for _, a := range s.agents {
+			l.decision += a.Decision(l.id)
+		}
 	}
 }
 
@@ -56,8 +73,8 @@ func (r *Report) String() string {
 	fmt.Fprintf(&b, "  cut               %d streams, visibly, by the end of the engine that sent them\n", r.Cut)
 	fmt.Fprintf(&b, "  retried           %.0f attempts\n", r.Retries)
 	fmt.Fprintf(&b, "  lost              %d\n", r.Lost)
-	for _, loss := range r.losses {
-		fmt.Fprintf(&b, "    %s\n", loss)
+	for _, l := range r.losses {
+		fmt.Fprintf(&b, "    %s\n    %s\n", l.text, l.decision)
 	}
 	for i, after := range r.After {
 		before := r.Before[i]

@@ -76,7 +76,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return s.report, err
 	}
 	s.report.Before, s.report.After = before, after
-	return s.report, errors.Join(s.verdict(), s.end(ctx))
+	err = errors.Join(s.verdict(), s.end(ctx))
+	s.explainLosses()
+	return s.report, err
 }
 
 // end asks the agents to end, which they must do by themselves and soon: they
@@ -116,7 +118,7 @@ func (s *soak) start(ctx context.Context) error {
 	}
 	for i := range agentCount {
 		a, err := rig.StartAgent(ctx, s.plan, fmt.Sprint("agent-", i), rig.AgentOptions{
-			Program: s.Program, Agents: agentCount, EngineIdle: engineIdle,
+			Program: s.Program, Agents: agentCount, EngineIdle: engineIdle, Sample: 1,
 		})
 		if err != nil {
 			return err
