@@ -65,7 +65,7 @@ func followed(s *snapshot.Snapshot, data []byte) error {
 			return nil
 		}
 	}
-	return errors.New("the snapshot followed no other")
+	return errors.New("no file precedes the snapshot")
 }
 
 // verifiedSnapshot reads a weight file that a trusted key signed.

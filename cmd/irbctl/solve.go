@@ -196,9 +196,12 @@ func solveError(err error) error {
 	return err
 }
 
-// writeSnapshot encodes, signs and writes a snapshot, atomically where it is a
-// file.
+// writeSnapshot checks, encodes, signs and writes a snapshot, atomically where
+// it is a file. What an agent would refuse is not written.
 func (a *app) writeSnapshot(path string, s *snapshot.Snapshot, keys []secretKey) error {
+	if err := snapshot.Check(s); err != nil {
+		return fmt.Errorf("%w; no file written", err)
+	}
 	body, err := snapshot.Encode(s)
 	if err != nil {
 		return err

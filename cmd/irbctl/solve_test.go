@@ -76,7 +76,7 @@ func TestSolveWithPrevious(t *testing.T) {
 	r.expect(t, exitOK, "0.0 % of the traffic moves", "solve", twoRegions, "-o", next, "--key", key, "--previous", weights)
 	r.expect(t, exitOK, "ok      proof", "verify", next, "--pub", pub, "--inputs", twoRegions, "--previous", weights)
 	r.expect(t, exitVerify, "name it, as leaving its engines had a price", "verify", next, "--pub", pub, "--inputs", twoRegions)
-	r.expect(t, exitVerify, "the snapshot followed no other", "verify", weights, "--pub", pub, "--inputs", twoRegions, "--previous", next)
+	r.expect(t, exitVerify, "no file precedes the snapshot", "verify", weights, "--pub", pub, "--inputs", twoRegions, "--previous", next)
 	r.expect(t, exitUsage, `is of fleet "two-regions"`, "solve", twoRegions+"-queueing", "-o", next, "--key", key, "--previous", weights)
 
 	foreign := newKeys(t)
