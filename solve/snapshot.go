@@ -106,11 +106,11 @@ func (p *Plan) snapshotEngines() []snapshot.Engine {
 			LatencyMs:    fitted.ReferenceMs(0) + reference.Delay,
 			PriceMs:      reference.Delay + reference.Externality + reference.Kink + reference.Limit,
 			LimitPriceMs: reference.Limit,
-			Price:        p.Solution.EnginePrice[i],
+			Price:        max(0, p.Solution.EnginePrice[i]), // rounding may leave -1e-20
 			Profile:      snapshotProfile(fitted),
 		}
 		if p.Solution.PrefillPrice != nil {
-			e.PrefillPrice, e.OutputPrice = p.Solution.PrefillPrice[i], p.Solution.OutputPrice[i]
+			e.PrefillPrice, e.OutputPrice = max(0, p.Solution.PrefillPrice[i]), max(0, p.Solution.OutputPrice[i])
 		}
 		engines[i] = e
 	}
@@ -138,7 +138,7 @@ func (p *Plan) addProof(s *snapshot.Snapshot) {
 		}
 	}
 	for i, c := range p.Caps {
-		if price := p.Solution.CapPrice[i]; price != 0 {
+		if price := p.Solution.CapPrice[i]; price > 0 {
 			s.Caps = append(s.Caps, snapshot.Cap{Name: c.Name, Price: price})
 		}
 	}
