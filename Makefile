@@ -7,7 +7,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 # How long each fuzz test runs in `make test`.
 FUZZTIME ?= 3s
 
-.PHONY: help setup build demo test lint unit static fuzz bench clean
+.PHONY: help setup build demo test lint unit static fuzz bench soak clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -50,8 +50,11 @@ bench: build ## Benchmarks side by side with peers, some 20 minutes; no test dep
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	$(GO) run ./solve/bench
 	cd agent/bench/pickers && $(GO) run .
-	cd agent/bench/caddy && $(GO) build -o ../../../bin/caddy .
+	cd agent/bench/caddy && $(GO) build -trimpath -o ../../../bin/caddy .
 	$(GO) run ./agent/bench
+
+soak: build ## Three agents under 200,000 requests, restarts and reloads, some 10 minutes
+	$(GO) run ./agent/bench -soak
 
 clean: ## Remove what was built
 	rm -rf bin
