@@ -16,7 +16,8 @@ import (
 //
 // with q the queue of those endpoints and q* the one that may be: it follows
 // what is really served, so no capacity has to be known, and holds a short
-// queue, so none of it is wasted.
+// queue, so none of it is wasted. While there is no queue it doubles every
+// second or so, so that a false alarm or the end of an overload is soon over.
 type admission struct {
 	plan    *Plan
 	classes []*Class // in order of priority, highest first
