@@ -31,7 +31,7 @@ const (
 	Stale                   // a kept connection that the engine had closed
 	Reset                   // the connection broke before the answer
 	Timeout                 // no answer in time
-	Gateway                 // 502 or 504
+	Gateway                 // 500, 502 or 504
 	Full                    // 429 or 503
 	Truncated               // a short answer broke off before it was forwarded
 

@@ -114,7 +114,7 @@ func (x *exchange) send(at attempt) *failure {
 	at.endpoint.markUp()
 	t.judge(resp, x.proxy.now())
 	switch resp.StatusCode {
-	case http.StatusBadGateway, http.StatusGatewayTimeout:
+	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
 		return &failure{reason: metrics.Gateway, response: resp, try: t}
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		return &failure{reason: metrics.Full, response: resp, try: t}

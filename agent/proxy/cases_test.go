@@ -212,6 +212,55 @@ func TestCase07And08ClientErrorIsNeutral(t *testing.T) {
 	}
 }
 
+// TestFaultAnswersAreRetried: 500, 502 and 504 are retried like a reset; the last
+// one is relayed as it is when nothing else may be tried.
+func TestFaultAnswersAreRetried(t *testing.T) {
+	for _, status := range []int{500, 502, 504} {
+		var asked atomic.Int32
+		failing := func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Try", fmt.Sprint(asked.Add(1)))
+			http.Error(w, `{"error":{"message":"worker died"}}`, status)
+		}
+		a1, a2, b := engine(t, failing), engine(t, failing), engine(t, failing)
+		well := engine(t, answerJSON("well"))
+		for _, test := range []struct {
+			fleet *snapshot.Snapshot
+			more  string
+			asked int32 // how often; -1: depends on the key
+			want  int
+			held  string // why no more was tried; "": the answer was good
+		}{
+			{fleet(named("a", a1, well)), "", -1, 200, ""}, // another endpoint
+			{fleet(named("a", a1, a2), named("b", well)), "", 2, 200, ""},
+			{fleet(named("a", a1), named("b", b)), "", 2, status, "nobody"},
+			{fleet(named("a", a1), named("b", well)), "[retry]\nattempts = 1\n", 1, status, "attempts"},
+			{fleet(named("a", a1), named("b", well)), "[retry]\nbudget_ratio = 0\nbudget_floor = 0\n", 1, status, "budget"},
+		} {
+			asked.Store(0)
+			r := start(t, test.fleet, test.more)
+			if test.held == "budget" {
+				for r.proxy.plan.Load().guards.Class(0).Withdraw() {
+				}
+			}
+			resp := r.post(chatBody)
+			if test.held == "" {
+				expect(t, resp, test.want, "well")
+			} else {
+				if v := resp.Header.Get("X-Try"); v != fmt.Sprint(test.asked) {
+					t.Errorf("%d: relayed the answer of try %s, want %d", status, v, test.asked)
+				}
+				expect(t, resp, test.want, "worker died")
+				if n := r.metric(`irb_retries_not_sent_total{reason="` + test.held + `"}`); n != "1" {
+					t.Errorf("%d: held for %s: %q, want 1", status, test.held, n)
+				}
+			}
+			if n := asked.Load(); test.asked >= 0 && n != test.asked {
+				t.Errorf("%d: failing engines were asked %d times, want %d", status, n, test.asked)
+			}
+		}
+	}
+}
+
 // sgl-project/sglang PR 39464: a full queue is backpressure, not a fault: the
 // request goes on to another engine, and the engine is asked again next time.
 func TestCase09QueueFullIsBackpressure(t *testing.T) {

@@ -57,9 +57,8 @@ func TestLoadReports(t *testing.T) {
 	}
 }
 
-// TestFaultsEject: an engine that answers 500 is left alone after a while,
-// though none of these answers may be retried; and so is one whose answers
-// break off.
+// TestFaultsEject: an engine that answers 500 is left alone after a while, though
+// each time another one helped out; and so is one whose answers break off.
 func TestFaultsEject(t *testing.T) {
 	for name, fail := range map[string]http.HandlerFunc{
 		"500": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
