@@ -10,14 +10,14 @@ import (
 	"github.com/irb-project/irb/solve/figure"
 )
 
-// fallbackDomains is in how many failure domains each source has fallbacks,
-// where so many are eligible.
+// fallbackDomains is in how many failure domains beside those it uses each
+// source has fallbacks, where so many are eligible.
 const fallbackDomains = 2
 
 // Contingency is the best plan after one used engine is lost.
 type Contingency struct {
 	Lost     int             // engine node
-	Gains    map[int]float64 // by pair of the whole problem, req/s beyond plan
+	Gains    map[int]float64 // by pair of the sources that used it: req/s beyond plan
 	ShortRPS float64         // what could not be served any more
 }
 
@@ -89,12 +89,20 @@ func (p *Plan) lose(ctx context.Context, e int) (Contingency, error) {
 		return c, err
 	}
 	planned := make(map[int]float64, len(p.Solution.Flows))
-	for _, f := range p.Solution.Flows {
-		planned[f.Pair] = f.RPS
+	touched := make([]bool, len(p.Sources))
+	for s := range p.Sources {
+		for _, f := range p.Reader.Flows(s) {
+			planned[f.Pair] = f.RPS
+			touched[s] = touched[s] || int(p.Col[f.Pair]) == e
+		}
 	}
-	for _, f := range solution.Flows {
+	s := 0
+	for _, f := range solution.Flows { // in order of pair
 		k := reduced.PairOf[f.Pair]
-		if gain := f.RPS - planned[k]; gain > 1e-9*f.RPS {
+		for k >= p.Row[s+1] {
+			s++
+		}
+		if gain := f.RPS - planned[k]; touched[s] && gain > 1e-9*f.RPS {
 			c.Gains[k] = gain
 		}
 	}
@@ -130,38 +138,45 @@ func (p *Plan) fallbacks(contingencies []Contingency) [][]snapshot.Fallback {
 }
 
 func (p *Plan) sourceFallbacks(s int, gains map[int]float64, cause map[int]int) []snapshot.Fallback {
-	used := make(map[int]bool)
+	domainsUsed := make(map[string]bool)
 	for _, f := range p.Reader.Flows(s) {
-		used[f.Pair] = true
+		domainsUsed[p.Engines[p.Col[f.Pair]].Domain] = true
 	}
 	var out []snapshot.Fallback
-	domains := make(map[string]bool)
+	otherDomains := make(map[string]bool) // of fallbacks, none of them used at plan
 	chosen := make(map[int]bool)
 	choose := func(k int, absorbRPS float64, text string) {
-		e := p.Col[k]
-		chosen[k], domains[p.Engines[e].Domain] = true, true
-		out = append(out, snapshot.Fallback{Engine: p.Engines[e].Name, AbsorbRPS: absorbRPS, Text: text})
+		chosen[k] = true
+		if domain := p.Engines[p.Col[k]].Domain; !domainsUsed[domain] {
+			otherDomains[domain] = true
+		}
+		out = append(out, snapshot.Fallback{Engine: p.Engines[p.Col[k]].Name, AbsorbRPS: absorbRPS, Text: text})
 	}
 	ranked := p.Reader.Ranked(s) // unused pairs, cheapest first
 	for _, k := range ranked {
-		if gain := gains[k]; gain > 0 && !used[k] {
+		if gain := gains[k]; gain > 0 {
 			choose(k, gain, fmt.Sprintf("takes over most cheaply when %s is lost", p.Engines[cause[k]].Name))
 		}
 	}
 	share := p.Sources[s].DemandRPS * p.Sources[s].Work / p.totalWork()
-	for pass := range 2 {
+	next := func(wanted func(domain string) bool) {
 		for _, k := range ranked {
 			e := p.Col[k]
-			if len(out) >= fallbackDomains && len(domains) >= fallbackDomains {
-				return out
-			}
-			if chosen[k] || (pass == 0 && domains[p.Engines[e].Domain]) || (pass == 1 && len(out) >= fallbackDomains) {
+			if chosen[k] || !wanted(p.Engines[e].Domain) {
 				continue
 			}
-			free := max(0, p.Engines[e].Limit-p.Reader.Load(int(e)).Work)
+			free := p.Engines[e].Limit - p.Reader.Load(int(e)).Work
+			if free <= 1e-9*p.Engines[e].Limit {
+				choose(k, 0, "next by marginal cost; full at plan, a last resort")
+				continue
+			}
 			choose(k, free*share/p.Sources[s].Work, "next by marginal cost; its part of the free capacity")
 		}
 	}
+	next(func(domain string) bool {
+		return len(otherDomains) < fallbackDomains && !domainsUsed[domain] && !otherDomains[domain]
+	})
+	next(func(string) bool { return len(out) < fallbackDomains })
 	return out
 }
 

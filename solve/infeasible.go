@@ -3,6 +3,7 @@ package solve
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -16,13 +17,15 @@ func wordInfeasible(c *model.Compiled, err error) error {
 	if !errors.As(err, &infeasible) {
 		return err
 	}
-	return &InfeasibleError{Cause: infeasible, text: infeasibleText(c, infeasible)}
+	servable := !slices.ContainsFunc(infeasible.Sources, func(s int) bool { return c.Row[s] == c.Row[s+1] })
+	return &InfeasibleError{Cause: infeasible, Sheddable: servable && !c.Shed, text: infeasibleText(c, infeasible)}
 }
 
 // InfeasibleError is a demand that the fleet cannot serve, in words.
 type InfeasibleError struct {
-	Cause *model.Infeasible
-	text  string
+	Cause     *model.Infeasible
+	Sheddable bool // shedding, which the policy forbids, would help
+	text      string
 }
 
 func (e *InfeasibleError) Error() string { return e.text }
@@ -31,11 +34,17 @@ func (e *InfeasibleError) Unwrap() error { return e.Cause }
 func infeasibleText(c *model.Compiled, e *model.Infeasible) string {
 	var b strings.Builder
 	b.WriteString("infeasible: ")
-	var demand float64
+	var demand, work float64
 	for _, s := range e.Sources {
 		demand += c.Sources[s].DemandRPS
+		work += c.Sources[s].DemandRPS * c.Sources[s].Work
 	}
 	fmt.Fprintf(&b, "%s demand%s %.6g req/s", sourceNames(c, e.Sources), plural(len(e.Sources), "s", ""), demand)
+	if len(e.Engines) > 0 {
+		if reference := work / c.Engines[e.Engines[0]].ReferenceWork; math.Abs(reference-demand) > 1e-6*demand {
+			fmt.Fprintf(&b, " (%.6g reference req/s of work)", reference)
+		}
+	}
 	if len(e.Engines) > 0 {
 		var limit float64
 		for _, i := range e.Engines {
@@ -43,7 +52,7 @@ func infeasibleText(c *model.Compiled, e *model.Infeasible) string {
 		}
 		fmt.Fprintf(&b, ", and may only use %s, which take%s at most %.6g reference req/s", engineNames(c, e.Engines), plural(len(e.Engines), "s", ""), limit)
 	} else if len(e.Groups) == 0 && len(e.Caps) == 0 {
-		b.WriteString(", and no engine may serve it")
+		b.WriteString(", and no engine may serve it; give it one or take it out")
 	}
 	for _, g := range e.Groups {
 		fmt.Fprintf(&b, "; %s allows %.6g to %.6g req/s", c.Groups[g].Name, c.Groups[g].MinRPS, c.Groups[g].MaxRPS)

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/irb-project/irb/solve/certify"
@@ -81,6 +83,7 @@ func solveCertified(ctx context.Context, p *model.Problem) (*model.Solution, cer
 	for _, method := range []func(context.Context, *model.Problem) (*model.Solution, error){simplex, interior.Solve} {
 		solution, err := solveProblem(ctx, p, method)
 		if err == nil {
+			oneMore(p, solution)
 			var report certify.Report
 			if report, err = certify.Check(p, solution); err == nil {
 				return solution, report, nil
@@ -93,6 +96,56 @@ func solveCertified(ctx context.Context, p *model.Problem) (*model.Solution, cer
 		failed = err
 	}
 	return nil, certify.Report{}, failed
+}
+
+// oneMore sets the price of each source to the cost of one more request. It is
+// an interval where conversations stay for their caches: one request less at an
+// engine saves less than one more costs. Solvers return any price of it.
+func oneMore(p *model.Problem, s *model.Solution) {
+	if p.Stay == nil {
+		return
+	}
+	extra := make([]float64, p.Pairs()) // groups and caps, ms per request
+	for i, g := range p.Groups {
+		for k := p.Row[g.Source]; k < p.Row[g.Source+1]; k++ {
+			if slices.Contains(g.Engines, p.Col[k]) {
+				extra[k] += s.GroupPriceMs[i]
+			}
+		}
+	}
+	capPrice := make([]float64, len(p.Engines))
+	for i, limit := range p.Caps {
+		for _, e := range limit.Engines {
+			capPrice[e] += s.CapPrice[i]
+		}
+	}
+	next := 0 // of the flows, in order of pair
+	for i, source := range p.Sources {
+		rounding := roundingRPS * source.DemandRPS
+		least := math.Inf(1)
+		for k := p.Row[i]; k < p.Row[i+1]; k++ {
+			var x float64
+			if next < len(s.Flows) && s.Flows[next].Pair == k {
+				x = s.Flows[next].RPS
+				next++
+			}
+			if p.Upper != nil && x >= p.Upper[k]-rounding {
+				continue
+			}
+			e := p.Col[k]
+			cost := p.CostMs[k] + extra[k] + source.Work*(s.EnginePrice[e]+capPrice[e])
+			if s.PrefillPrice != nil {
+				cost += source.PromptTokens*s.PrefillPrice[e] + source.OutputTokens*s.OutputPrice[e]
+			}
+			if x < p.Stay[k]-rounding {
+				cost -= p.StayPenaltyMs[k]
+			}
+			least = min(least, cost)
+		}
+		if !math.IsInf(least, 1) {
+			s.SourcePriceMs[i] = max(s.SourcePriceMs[i], least)
+		}
+	}
 }
 
 func simplex(ctx context.Context, p *model.Problem) (*model.Solution, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -208,6 +209,52 @@ func TestCachePenaltyKeepsWeights(t *testing.T) {
 	penalty = 10
 	s = build(t, plan(t, fleet, previous), previous)
 	near(t, "us-east on a-1", weight(t, s, "us-east", "a-1").RPS, 60, 1e-6)
+}
+
+// Fallbacks come from contingencies that touch the source, and reach two
+// failure domains that it does not use where they can.
+func TestFallbackDomains(t *testing.T) {
+	fleet := readFleet(t, "../examples/follow-the-sun")
+	s := build(t, plan(t, fleet, nil), nil)
+	domain := make(map[string]string)
+	for _, e := range s.Engines {
+		domain[e.Name] = e.Domain
+	}
+	for _, source := range s.Sources {
+		used, other := make(map[string]bool), make(map[string]bool)
+		for _, w := range source.Weights {
+			used[domain[w.Engine]] = true
+		}
+		for _, f := range source.Fallbacks {
+			if !used[domain[f.Engine]] {
+				other[domain[f.Engine]] = true
+			}
+			if _, lost, ok := strings.Cut(f.Text, "when "); ok {
+				lost = strings.TrimSuffix(lost, " is lost")
+				if !slices.ContainsFunc(source.Weights, func(w snapshot.Weight) bool { return w.Engine == lost }) {
+					t.Errorf("%s/%s falls back to %s for the loss of %s, which it does not use", source.Cluster, source.Class, f.Engine, lost)
+				}
+			}
+		}
+		if source.Class == "chat" {
+			if want := min(2, 4-len(used)); len(other) < want {
+				t.Errorf("%s/%s uses %v and falls back to %v, want %d other domains", source.Cluster, source.Class, used, other, want)
+			}
+		}
+	}
+}
+
+// The price of a source is the cost of one more request, also where what it
+// has stays for its caches.
+func TestPriceWhereConversationsStay(t *testing.T) {
+	fleet := readFleet(t, "../examples/two-regions")
+	previous := build(t, plan(t, fleet, nil), nil)
+	penalty := 40.0
+	fleet.Policy.CachePenaltyMs = &penalty
+	s := build(t, plan(t, fleet, previous), previous)
+	near(t, "one more request of us-west", s.Sources[1].PriceMs, 3154, 1e-6)
+	w := weight(t, s, "us-west", "c-1")
+	near(t, "its cost at c-1", w.Cost.Total, 3154, 1e-6)
 }
 
 func TestInfeasibleNamesTheBindingSet(t *testing.T) {

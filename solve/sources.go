@@ -84,11 +84,18 @@ func lay(source, before *snapshot.Source) (compacted uint64, err error) {
 	return change.Compacted, nil
 }
 
+// roundingRPS is the part of demand that counts as served though rounding, not
+// a limit, left it out.
+const roundingRPS = 1e-9
+
 // busySource is a source with demand.
 func (p *Plan) busySource(s int, fallbacks []snapshot.Fallback) snapshot.Source {
 	out := p.newSource(p.SourceDemand[s])
 	out.ServedRPS = p.Solution.ServedRPS[s]
-	out.ShedRPS = max(0, out.OfferedRPS-out.ServedRPS)
+	if out.ServedRPS >= out.OfferedRPS*(1-roundingRPS) {
+		out.ServedRPS = out.OfferedRPS
+	}
+	out.ShedRPS = out.OfferedRPS - out.ServedRPS
 	out.PriceMs = p.Solution.SourcePriceMs[s]
 	out.LatencyMs, out.ProfileMs = p.sourceLatency(s)
 	used, unused := p.Reader.Options(s, alternativesShown)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"aead.dev/minisign"
@@ -60,6 +61,9 @@ func (a *app) loadSecretKeys(f keyFlags) ([]secretKey, error) {
 		if err != nil {
 			return nil, err
 		}
+		if slices.ContainsFunc(keys, func(k secretKey) bool { return k.Equal(key) }) {
+			return nil, usageError("--key %s: this key is given twice", path)
+		}
 		keys = append(keys, key)
 	}
 	return keys, nil
@@ -76,14 +80,18 @@ func readSecretFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, usageError("%w", err)
 	}
+	text, err := io.ReadAll(io.LimitReader(file, maxKeyBytes))
+	if err != nil {
+		return nil, usageError("%w", err)
+	}
+	var public minisign.PublicKey
+	if public.UnmarshalText(bytes.TrimSpace(text)) == nil {
+		return nil, usageError("%s: a public key, want a secret key", path)
+	}
 	if mode := info.Mode(); mode.IsRegular() && mode.Perm()&0o077 != 0 {
 		return nil, &exitError{code: exitUsage,
 			err:   fmt.Errorf("%s: mode is %04o, want no access for group and others: it holds a secret", path, mode.Perm()),
 			hints: []string{"chmod 600 " + path}}
-	}
-	text, err := io.ReadAll(io.LimitReader(file, maxKeyBytes))
-	if err != nil {
-		return nil, usageError("%w", err)
 	}
 	return text, nil
 }
@@ -156,6 +164,10 @@ func parsePublicKeys(values []string) ([]minisign.PublicKey, error) {
 		text, err := os.ReadFile(value)
 		if err != nil {
 			return nil, usageError("--pub %q is neither a minisign public key nor a readable file: %w", value, err)
+		}
+		var secret minisign.PrivateKey
+		if minisign.IsEncrypted(text) || secret.UnmarshalText(text) == nil {
+			return nil, usageError("%s: a secret key, want a public key", value)
 		}
 		if err := key.UnmarshalText(bytes.TrimSpace(text)); err != nil {
 			return nil, usageError("%s: no minisign public key: %w", value, err)

@@ -177,7 +177,7 @@ func TestLoadSecretKeysRefuses(t *testing.T) {
 		{keyFlags{files: []string{filepath.Join(dir, "missing")}}, nil, "no such file"},
 		{keyFlags{files: []string{write("group.key", key, 0o640)}}, nil, "group.key: mode is 0640, want no access for group and others"},
 		{keyFlags{files: []string{write("all.key", key, 0o604)}}, nil, "all.key: mode is 0604"},
-		{keyFlags{files: []string{write("public", "RWQHNEbO6JcQ+k1BgN2Fg6TGCfV2Ahz0tNUZq9dLCx3uPvRg3O8xzD5I\n", 0o600)}}, nil, "no minisign secret key"},
+		{keyFlags{files: []string{write("public", "RWQHNEbO6JcQ+k1BgN2Fg6TGCfV2Ahz0tNUZq9dLCx3uPvRg3O8xzD5I\n", 0o600)}}, nil, "a public key, want a secret key"},
 		{keyFlags{}, map[string]string{envKey: "nonsense"}, "IRB_KEY: no minisign secret key"},
 		{keyFlags{}, map[string]string{envKey: damaged}, "IRB_KEY: a damaged secret key"},
 		{keyFlags{}, map[string]string{envKey: lockedKey}, "a password is needed and standard input is no terminal"},

@@ -187,8 +187,11 @@ func (a *app) judge(ctx context.Context, plan *solve.Plan) error {
 func solveError(err error) error {
 	var infeasible *solve.InfeasibleError
 	if errors.As(err, &infeasible) {
-		return &exitError{code: exitInfeasible, err: err, hints: []string{
-			`set shed = "allow" in the policy to serve what fits and shed the rest by priority`}}
+		exit := &exitError{code: exitInfeasible, err: err}
+		if infeasible.Sheddable {
+			exit.hints = []string{`set shed = "allow" in the policy to serve what fits and shed the rest by priority`}
+		}
+		return exit
 	}
 	if errors.Is(err, solve.ErrNoDemand) {
 		return &exitError{code: exitUsage, err: err}
@@ -257,6 +260,9 @@ func (a *app) loadPrevious(head *solve.Head, f solveFlags, keys []secretKey) err
 	if head.Previous, err = verifiedSnapshot(data, trusted); err != nil {
 		return &exitError{code: exitVerify, err: fmt.Errorf("--previous %s: %w", f.previous, err),
 			hints: []string{"name the public key that signed it with --previous-pub"}}
+	}
+	if err := fromFuture(head.Previous, a.now()); err != nil {
+		return usageError("--previous %s: its sequence %w; a plan that follows it would be refused", f.previous, err)
 	}
 	head.PreviousDigest = snapshot.Input{Role: "previous", File: filepath.Base(f.previous), SHA256: snapshot.Digest(data)}
 	return nil

@@ -97,6 +97,27 @@ func TestSolveJudge(t *testing.T) {
 	}
 }
 
+// A file that agents take for one from the future neither verifies nor leads.
+func TestFutureSequence(t *testing.T) {
+	dir := newKeys(t)
+	weights, key, pub := filepath.Join(dir, "weights.toml"), filepath.Join(dir, "irb.key"), filepath.Join(dir, "irb.pub")
+	r := run{now: testNow.Add(1000 * time.Hour)}
+	r.expect(t, exitOK, "", "solve", twoRegions, "-o", weights, "--key", key)
+	r.now = testNow
+	r.expect(t, exitVerify, "ahead of the clock", "verify", weights, "--pub", pub)
+	r.expect(t, exitUsage, "ahead of the clock", "solve", twoRegions, "-o", weights, "--key", key, "--previous", weights)
+}
+
+func TestKeyMistakes(t *testing.T) {
+	dir := newKeys(t)
+	weights, key, pub := filepath.Join(dir, "weights.toml"), filepath.Join(dir, "irb.key"), filepath.Join(dir, "irb.pub")
+	var r run
+	r.expect(t, exitUsage, "a public key, want a secret key", "solve", twoRegions, "-o", weights, "--key", pub)
+	r.expect(t, exitUsage, "given twice", "solve", twoRegions, "-o", weights, "--key", key, "--key", key)
+	r.expect(t, exitOK, "", "solve", twoRegions, "-o", weights, "--key", key)
+	r.expect(t, exitUsage, "a secret key, want a public key", "verify", weights, "--pub", key)
+}
+
 func TestSolveSplit(t *testing.T) {
 	dir := newKeys(t)
 	weights, key, pub := filepath.Join(dir, "weights.toml"), filepath.Join(dir, "irb.key"), filepath.Join(dir, "irb.pub")

@@ -77,6 +77,7 @@ func (a *app) verify(path string, f verifyFlags) error {
 		if s := v.format(body); s != nil {
 			v.meaning(s)
 			v.expiry(s, a.now())
+			v.sequence(s, a.now())
 			if err := a.prove(v, s, f.proof, trusted); err != nil {
 				return err
 			}
@@ -186,6 +187,20 @@ func (v *verdict) expiry(s *snapshot.Snapshot, now time.Time) {
 		err = fmt.Errorf("expired at %s, %s ago", at, -left)
 	}
 	v.add("expiry", fmt.Sprintf("%s, in %s", at, left), err)
+}
+
+// sequence refuses, as agents do, what claims to be from the future.
+func (v *verdict) sequence(s *snapshot.Snapshot, now time.Time) {
+	v.add("sequence", fmt.Sprintf("%d", s.Sequence), fromFuture(s, now))
+}
+
+// fromFuture says whether a sequence is further ahead of the clock than agents
+// accept.
+func fromFuture(s *snapshot.Snapshot, now time.Time) error {
+	if ahead := time.UnixMilli(s.Sequence).Sub(now); ahead > snapshot.MaxAhead {
+		return fmt.Errorf("%d is %s ahead of the clock; agents take at most %s", s.Sequence, ahead.Round(time.Minute), snapshot.MaxAhead)
+	}
+	return nil
 }
 
 // detach writes the signed bytes and, for each trusted key that signed them,

@@ -79,6 +79,7 @@ ok      signature  by key ` + id + `
 ok      format     1
 ok      meaning    1 source, 1 weight, 1 engine
 ok      expiry     2026-08-01T13:00:00Z, in 1h0m0s
+ok      sequence   42
 `
 	if r.stdout != want || r.stderr != "" {
 		t.Errorf("output is\n%s%s\nwant\n%s", r.stdout, r.stderr, want)
@@ -101,7 +102,7 @@ ok      expiry     2026-08-01T13:00:00Z, in 1h0m0s
 	if err := json.Unmarshal([]byte(r.stdout), &v); err != nil {
 		t.Fatal(err)
 	}
-	if !v.Valid || v.Sequence != 42 || v.Fleet != "prod" || len(v.Checks) != 4 || len(v.Keys) != 1 || v.Keys[0] != id {
+	if !v.Valid || v.Sequence != 42 || v.Fleet != "prod" || len(v.Checks) != 5 || len(v.Keys) != 1 || v.Keys[0] != id {
 		t.Errorf("the verdict is\n%s", r.stdout)
 	}
 }

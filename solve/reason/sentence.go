@@ -3,6 +3,7 @@ package reason
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/irb-project/irb/solve/figure"
@@ -31,7 +32,7 @@ func (t *teller) weight(o Option) (code, text string) {
 			figure.Rate(o.RPS), t.source(), name, figure.Ms(-o.Cost.Share), t.edge(o), t.next())
 	case o.Cost.Cache < -tieMs:
 		return CodeCache, fmt.Sprintf("%s holds the KV caches of %s; moving a request away would cost %s ms of recomputed prompt, more than it gains elsewhere.%s%s",
-			name, t.source(), figure.Ms(-o.Cost.Cache), t.edge(o), t.next())
+			name, t.source(), figure.Ms(t.r.c.StayPenaltyMs[o.Pair]), t.edge(o), t.next())
 	}
 	if len(t.used) > 1 {
 		return t.split(o)
@@ -118,6 +119,10 @@ func (t *teller) alternative(o Option) (code, text string) {
 		return CodeLoses, fmt.Sprintf("%s would cost %s ms (%s).", t.name(o), figure.Ms(o.Cost.Total), parts(o))
 	}
 	loses := o.Cost.Total - t.r.sol.SourcePriceMs[t.s]
+	if loses <= tieMs && slices.ContainsFunc(t.used, func(u Option) bool { return u.Cost.Cache < -tieMs }) {
+		return CodeTie, fmt.Sprintf("%s would take one more request, for %s ms; what %s serves now stays there for its cache.",
+			t.name(o), figure.Ms(o.Cost.Total), t.names(t.used))
+	}
 	if loses <= tieMs {
 		return CodeTie, fmt.Sprintf("%s costs exactly the same as %s; it is not needed.", t.name(o), t.names(t.used))
 	}
@@ -128,7 +133,7 @@ func (t *teller) alternative(o Option) (code, text string) {
 
 func unloaded(o Option) float64 { return o.Cost.Net + o.Cost.Base }
 func queueing(o Option) float64 { return o.Cost.Delay + o.Cost.Externality + o.Cost.Kink }
-func limits(o Option) float64   { return o.Cost.Limit + o.Cost.Share + o.Cost.Cache }
+func limits(o Option) float64   { return o.Cost.Limit + o.Cost.Share }
 
 // differences lists in what the costs of two options differ:
 // "network +63, queueing -12".
@@ -140,6 +145,7 @@ func differences(a, b Option) string {
 	}{
 		{"network", a.Cost.Net - b.Cost.Net}, {"compute", a.Cost.Base - b.Cost.Base},
 		{"queueing", queueing(a) - queueing(b)}, {"limits", limits(a) - limits(b)},
+		{"cache", a.Cost.Cache - b.Cost.Cache},
 	} {
 		if math.Abs(d.ms) > tieMs {
 			list = append(list, d.name+" "+figure.SignedMs(d.ms))
