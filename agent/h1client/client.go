@@ -33,19 +33,21 @@ type Client struct {
 	// MaxIdle is how many unused connections are kept.
 	MaxIdle int
 
-	mu      sync.Mutex
-	idle    []*conn     // the one used last at the end
-	sweeper *time.Timer // nil: does not run
+	mu         sync.Mutex
+	idle       []*conn     // the one used last at the end
+	sweeper    *time.Timer // nil: does not run
+	generation int         // of connections that may be kept
 }
 
 // conn is a connection to the server, used by one request at a time.
 type conn struct {
 	net.Conn
-	client *Client
-	reader *bufio.Reader
-	limit  int64 // bytes that may still be read; a header must not be endless
-	reused bool
-	since  time.Time // in idle since
+	client     *Client
+	generation int
+	reader     *bufio.Reader
+	limit      int64 // bytes that may still be read; a header must not be endless
+	reused     bool
+	since      time.Time // in idle since
 }
 
 const (
@@ -114,9 +116,10 @@ func closeBody(r *http.Request) {
 
 // get returns a connection, a kept one if there is one that looks alive.
 func (c *Client) get(ctx context.Context) (*conn, error) {
+	var generation int
 	for {
-		cn := c.pop()
-		if cn == nil {
+		var cn *conn
+		if cn, generation = c.pop(); cn == nil {
 			break
 		}
 		idle := time.Since(cn.since)
@@ -130,22 +133,24 @@ func (c *Client) get(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	cn := &conn{Conn: raw, client: c}
+	cn := &conn{Conn: raw, client: c, generation: generation}
 	cn.reader = bufio.NewReaderSize(cn, readBufferBytes)
 	return cn, nil
 }
 
-func (c *Client) pop() *conn {
+// pop returns a kept connection, nil if there is none, and the generation of
+// one that is dialed from now on.
+func (c *Client) pop() (*conn, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := len(c.idle) - 1
 	if n < 0 {
-		return nil
+		return nil, c.generation
 	}
 	cn := c.idle[n]
 	c.idle[n] = nil
 	c.idle = c.idle[:n]
-	return cn
+	return cn, c.generation
 }
 
 // put keeps a connection for the next request.
@@ -153,7 +158,7 @@ func (c *Client) put(cn *conn) {
 	cn.since = time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.idle) >= c.MaxIdle {
+	if len(c.idle) >= c.MaxIdle || cn.generation != c.generation {
 		cn.Close()
 		return
 	}
@@ -180,10 +185,23 @@ func (c *Client) sweep() {
 	}
 }
 
+// Retire closes the connections that no request uses, and makes the others,
+// also those that are being dialed, serve no request after the present one.
+func (c *Client) Retire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.generation++
+	c.closeIdle()
+}
+
 // CloseIdleConnections closes the connections that no request uses.
 func (c *Client) CloseIdleConnections() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.closeIdle()
+}
+
+func (c *Client) closeIdle() {
 	for _, cn := range c.idle {
 		cn.Close()
 	}

@@ -529,3 +529,48 @@ func FuzzAnswer(f *testing.F) {
 		here.Close()
 	})
 }
+
+// TestRetire: a connection that is open when Retire is called serves no request
+// after the one it has.
+func TestRetire(t *testing.T) {
+	var conns atomic.Int32
+	c := raw(t, func(n int, c net.Conn, r *bufio.Reader) {
+		conns.Store(int32(n))
+		for skip(r) == nil {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		}
+	})
+	want := func(n int32, what string) {
+		t.Helper()
+		if got := conns.Load(); got != n {
+			t.Errorf("%s: %d connections, want %d", what, got, n)
+		}
+	}
+	roundTrip(t, c, request(t, "GET", ""))
+	roundTrip(t, c, request(t, "GET", ""))
+	want(1, "kept")
+	c.Retire()
+	roundTrip(t, c, request(t, "GET", ""))
+	want(2, "retired while idle")
+	resp, err := c.RoundTrip(request(t, "GET", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Retire()
+	if b, err := io.ReadAll(resp.Body); string(b) != "ok" || err != nil {
+		t.Errorf("the answer under way: %q %v", b, err)
+	}
+	want(2, "busy")
+	roundTrip(t, c, request(t, "GET", ""))
+	want(3, "retired while busy")
+	c.Retire()
+	dial := c.Dial
+	c.Dial = func(ctx context.Context) (net.Conn, error) {
+		conn, err := dial(ctx)
+		c.Retire()
+		return conn, err
+	}
+	roundTrip(t, c, request(t, "GET", ""))
+	roundTrip(t, c, request(t, "GET", ""))
+	want(5, "retired while being dialed")
+}

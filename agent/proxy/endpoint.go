@@ -31,6 +31,8 @@ type endpoint struct {
 type upstream interface {
 	http.RoundTripper
 	CloseIdleConnections()
+	// Retire closes idle connections and lets no request use one that is open.
+	Retire()
 }
 
 // downFor is how long an endpoint that could not be reached is passed over: a
@@ -79,16 +81,7 @@ func (p *Proxy) newEndpoint(id string, u *url.URL, address string) *endpoint {
 		e.upstream = &h1client.Client{Dial: dial, IdleTimeout: p.engineIdle, MaxIdle: maxIdlePerEndpoint}
 		return e
 	}
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(u.Scheme == "https") // if ALPN says so
-	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true)
-	connect := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }
-	e.upstream = &http.Transport{
-		DialContext: connect, DialTLSContext: connect, Protocols: protocols,
-		DisableCompression:  true, // bytes go through as the engine sends them
-		MaxIdleConnsPerHost: maxIdlePerEndpoint, IdleConnTimeout: p.engineIdle,
-	}
+	e.upstream = newHTTP2Upstream(u.Scheme, dial, p.engineIdle)
 	return e
 }
 

@@ -20,6 +20,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -120,7 +121,13 @@ func (p *Proxy) SetConfig(c *config.Config) {
 	p.config = c
 	p.memory.limit.Store(int64(c.Body.MaxAgent))
 	p.guard.SetSettings(guardSettings(c))
-	p.dialer.policy.Store(&dialPolicy{allowed: c.AllowEngineNetworks, own: p.own, timeout: c.Timeouts.Connect})
+	last := p.dialer.policy.Swap(&dialPolicy{allowed: c.AllowEngineNetworks, own: p.own, timeout: c.Timeouts.Connect})
+	if last != nil && !slices.Equal(last.allowed, c.AllowEngineNetworks) {
+		// Only dialing is checked, so what is open must not serve any longer.
+		for _, e := range p.endpoints {
+			e.upstream.Retire()
+		}
+	}
 	p.rebuild()
 }
 

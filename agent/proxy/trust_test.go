@@ -21,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -374,6 +375,82 @@ func TestForbiddenEngines(t *testing.T) {
 	loop.Endpoints[0] = r.url
 	r.publish(fleet(loop))
 	expect(t, r.post(chatBody), 503, "is a listener of this agent")
+}
+
+// TestTighterNetworksEndConnections: after a reload that forbids an engine's
+// address no request gets there on a connection that was open before, idle or
+// busy, and the answer under way still arrives.
+func TestTighterNetworksEndConnections(t *testing.T) {
+	for _, protocol := range []string{"1", "2"} {
+		var asked, open atomic.Int32
+		entered, release := make(chan bool), make(chan bool)
+		e := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			if r.URL.Path == "/v1/held" {
+				entered <- true
+				<-release
+			}
+			fmt.Fprintf(w, "HTTP/%d", r.ProtoMajor)
+		}))
+		e.Config.Protocols = new(http.Protocols)
+		e.Config.Protocols.SetHTTP1(true)
+		e.Config.Protocols.SetUnencryptedHTTP2(true)
+		e.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+			switch s {
+			case http.StateNew:
+				open.Add(1)
+			case http.StateClosed:
+				open.Add(-1)
+			}
+		}
+		e.Start()
+		t.Cleanup(e.Close)
+		text := testConfig
+		if protocol == "2" {
+			text += "[engine]\nhttp2 = true\n"
+		}
+		r := startWith(t, fleet(named("a", e)), text, func(o *Options) { o.Config.Timeouts.EngineIdle = time.Hour })
+		reload := func(networks string) {
+			r.proxy.SetConfig(parseConfig(t, strings.Replace(text, `"127.0.0.0/8", "::1/128"`, networks, 1)))
+		}
+		good := "HTTP/" + protocol
+		// Idle.
+		expect(t, r.post(chatBody), 200, good)
+		reload(`"127.0.0.2/32"`)
+		eventually(t, "the end of the idle connection", func() bool { return open.Load() == 0 })
+		expect(t, r.post(chatBody), 503, "engine_unreachable")
+		// Allowed again, then forbidden while busy.
+		reload(`"127.0.0.0/8"`)
+		held := make(chan *http.Response, 1)
+		go func() {
+			resp, err := r.do(context.Background(), "POST", "/v1/held", strings.NewReader(chatBody))
+			if err != nil {
+				t.Error(err)
+			}
+			held <- resp
+		}()
+		<-entered
+		reload(`"127.0.0.2/32"`)
+		expect(t, r.post(chatBody), 503, "engine_unreachable") // not beside the other on its connection
+		release <- true
+		if resp := <-held; resp != nil {
+			expect(t, resp, 200, good)
+		}
+		r.idle()
+		expect(t, r.post(chatBody), 503, "engine_unreachable")
+		if n := asked.Load(); n != 2 {
+			t.Errorf("HTTP/%s: the engine was asked %d times, want 2", protocol, n)
+		}
+		// A reload that changes nothing keeps connections.
+		reload(`"127.0.0.0/8"`)
+		expect(t, r.post(chatBody), 200, good)
+		before := open.Load()
+		reload(`"127.0.0.0/8"`)
+		expect(t, r.post(chatBody), 200, good)
+		if n := open.Load(); n != before {
+			t.Errorf("HTTP/%s: %d connections after a reload without change, want %d", protocol, n, before)
+		}
+	}
 }
 
 func TestRedirectsAreNotFollowed(t *testing.T) {
