@@ -3,9 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"time"
 
@@ -27,14 +24,6 @@ type try struct {
 	ending   guard.Ending // what the guards will be told at the end
 	observer *guard.Endpoint
 	ended    bool
-}
-
-// failure is an attempt that gave nothing to forward.
-type failure struct {
-	reason   metrics.Reason
-	err      error          // why, if the engine did not answer
-	response *http.Response // what it answered, if it did; the try is still on
-	try      *try
 }
 
 // attempts tries endpoints until one answers, or nothing more may be tried.
@@ -158,16 +147,6 @@ func (t *try) end() {
 	t.guard.End(t.ending, t.now())
 }
 
-// discard drops the answer of a failed attempt. A short one is read, so that
-// its connection can be used again.
-func (f *failure) discard() {
-	if f.response != nil {
-		_, _ = io.CopyN(io.Discard, f.response.Body, 4<<10) // an error means no reuse
-		f.response.Body.Close()
-	}
-	f.try.end()
-}
-
 // once says whether the body is too large to keep for a retry.
 func (x *exchange) once() bool { return len(x.body.data) > int(x.plan.config.Body.Replay) }
 
@@ -231,57 +210,4 @@ func (x *exchange) relay(f *failure) *answer {
 		return x.failed(broken, metrics.HeldAttempts)
 	}
 	return nil
-}
-
-// failed is the answer when no engine has given one.
-func (x *exchange) failed(f *failure, held metrics.Reason) *answer {
-	f.try.end()
-	engine := x.plan.engineName(f.try.at.engine)
-	x.proxy.log.Warn("request failed", "request_id", x.requestIDValue[0], "class", x.class.Spec.Name,
-		"engine", engine, "endpoint", f.try.at.endpoint.id, "reason", f.reason, "no_retry", held,
-		"attempts", len(x.tried), "err", f.err)
-	x.outcome = metrics.Fault
-	a := &answer{
-		status: http.StatusBadGateway, kind: "server_error", code: "engine_failed",
-		message: fmt.Sprintf("engine %q: %s (attempts: %d; no further one: %s)", engine, publicCause(f.err), len(x.tried), held),
-	}
-	switch f.reason {
-	case metrics.Timeout:
-		a.status, a.code, a.dropped = http.StatusGatewayTimeout, "engine_timeout", droppedExpired
-	case metrics.Connect:
-		a.status, a.code, a.dropped = http.StatusServiceUnavailable, "engine_unreachable", droppedNoEndpoints
-		a.retryAfter = time.Second
-	}
-	if x.facts.Stateful {
-		a.status, a.code = http.StatusServiceUnavailable, "stateful_engine_unavailable"
-	}
-	return a
-}
-
-// nobody is the answer when there is no endpoint to ask.
-func (x *exchange) nobody() *answer {
-	return &answer{
-		status: http.StatusServiceUnavailable, kind: "server_error", code: "no_engine", dropped: droppedNoEndpoints,
-		message:    fmt.Sprintf("no engine of class %q can serve this request", x.class.Spec.Name),
-		retryAfter: time.Second,
-	}
-}
-
-// stateGone is the answer when what a request depends on is out of reach.
-func (x *exchange) stateGone() *answer {
-	return &answer{
-		status: http.StatusServiceUnavailable, kind: "server_error", code: "stateful_engine_unavailable", dropped: droppedNoEndpoints,
-		param: "previous_response_id", message: "the engine that holds the previous response is not in service",
-		retryAfter: time.Second,
-	}
-}
-
-// publicCause tells the client what happened without the addresses of the
-// fleet, which the log has.
-func publicCause(err error) string {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		return op.Op + ": " + op.Err.Error()
-	}
-	return err.Error()
 }

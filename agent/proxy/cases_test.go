@@ -81,7 +81,7 @@ func TestCase02WrongContentLengthIsNamed(t *testing.T) {
 		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello")
 	})
 	r := start(t, fleet(named("a", e)), "")
-	expect(t, r.post(chatBody), 502, "the answer broke off: unexpected EOF")
+	expect(t, r.post(chatBody), 502, `engine \"a\" broke off its answer; endpoints tried: 1, no other is left`)
 	if !strings.Contains(r.log.String(), "unexpected EOF") {
 		t.Errorf("the log does not name the cause: %s", r.log)
 	}

@@ -200,6 +200,14 @@ func expect(t testing.TB, resp *http.Response, status int, part string) {
 	}
 }
 
+// logged checks that the log tells of something.
+func (r *rig) logged(part string) {
+	r.t.Helper()
+	if text := r.log.String(); !strings.Contains(text, part) {
+		r.t.Errorf("the log has no %q: %s", part, text)
+	}
+}
+
 // metric returns the value of the first series that begins with prefix, "" if
 // there is none.
 func (r *rig) metric(prefix string) string {

@@ -157,7 +157,7 @@ func TestTimeouts(t *testing.T) {
 		if v := resp.Header.Get("X-Irb-Request-Dropped-Reason"); v != droppedExpired {
 			t.Errorf("dropped reason %q", v)
 		}
-		expect(t, resp, 504, "deadline of the request is over")
+		expect(t, resp, 504, "did not answer in time")
 		if n := r.metric(`irb_retries_not_sent_total{reason="deadline"}`); n != "1" {
 			t.Errorf("retries not sent for the deadline: %q", n)
 		}

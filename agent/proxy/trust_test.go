@@ -299,9 +299,11 @@ func TestEngineTLS(t *testing.T) {
 		r.server.Close()
 	}
 	r := start(t, fleet(named("a", e)), fmt.Sprintf("[engine]\nca_file = %q\n", a.dir+"/ca.pem"))
-	expect(t, r.post(chatBody), 502, "certificate required")
+	expect(t, r.post(chatBody), 502, "broke the connection before it answered")
+	r.logged("certificate required")
 	r = start(t, fleet(named("a", e)), "")
-	expect(t, r.post(chatBody), 503, "certificate signed by unknown authority")
+	expect(t, r.post(chatBody), 503, "could not be reached")
+	r.logged("certificate signed by unknown authority")
 }
 
 func TestEngineH2C(t *testing.T) {
@@ -362,7 +364,8 @@ func TestForbiddenEngines(t *testing.T) {
 	var asked bool
 	e := engine(t, func(w http.ResponseWriter, r *http.Request) { asked = true })
 	r := startWith(t, fleet(named("a", e)), strings.Replace(testConfig, `"127.0.0.0/8", "::1/128"`, `"0.0.0.0/0", "::/0"`, 1), nil)
-	expect(t, r.post(chatBody), 503, "is not in allow_engine_networks")
+	expect(t, r.post(chatBody), 503, `engine \"a\" could not be reached; endpoints tried: 1, no other is left`)
+	r.logged("is not in allow_engine_networks")
 	byName := named("a", e)
 	byName.Endpoints[0] = strings.Replace(e.URL, "127.0.0.1", "localhost", 1)
 	r.publish(fleet(byName))
@@ -374,7 +377,8 @@ func TestForbiddenEngines(t *testing.T) {
 	loop := named("a", e)
 	loop.Endpoints[0] = r.url
 	r.publish(fleet(loop))
-	expect(t, r.post(chatBody), 503, "is a listener of this agent")
+	expect(t, r.post(chatBody), 503, "could not be reached")
+	r.logged("is a listener of this agent")
 }
 
 // TestTighterNetworksEndConnections: after a reload that forbids an engine's
