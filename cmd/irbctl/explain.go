@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 
@@ -104,7 +105,8 @@ func (a *app) printSnapshot(s *snapshot.Snapshot, f explainFlags) error {
 		return explain.JSON(a.stdout, view)
 	}
 	explain.Text(a.stdout, view)
-	return nil
+	_, err = fmt.Fprintln(a.stdout, "\nthe file's signature was not checked; irbctl verify does that")
+	return err
 }
 
 // readSnapshot reads a weight file, - for standard input, and checks that it

@@ -24,10 +24,13 @@ func SignedMs(v float64) string {
 // Percent prints a fraction as a percentage.
 func Percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }
 
+// noise is what of a latency, a rate or a cost is rounding to people.
+const noise = 5e-7
+
 // Number prints v with n significant figures, never an exponent, without
-// trailing zeros; the digits of a whole number are all kept.
+// trailing zeros; the digits of a whole number are all kept, noise is 0.
 func Number(v float64, n int) string {
-	if math.Abs(v) < 5e-10 {
+	if math.Abs(v) < noise {
 		return "0"
 	}
 	digits := n - 1 - int(math.Floor(math.Log10(math.Abs(v))))
