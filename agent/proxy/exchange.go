@@ -37,6 +37,7 @@ type exchange struct {
 	facts     body.Request
 	body      *bodyBuffer // nil: there is none, or it is streamed
 	upload    *upload     // nil: the body is in memory
+	opaque    bool        // the body may hold a model, but not so that we can read it
 	bodyEnded atomic.Bool // the client's body was read to its end
 	silent    atomic.Bool // the client stopped sending its body
 	class     *pick.Class

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/irb-project/irb/agent/body"
@@ -27,13 +26,27 @@ func (x *exchange) intake() *answer {
 		x.facts.Model = modelFromTarget(r)
 		return nil
 	}
+	if r.Header.Get("Expect") != "" {
+		x.extendWrite() // of the 100 Continue that the server sends
+	}
 	mediaType := r.Header.Get("Content-Type")
+	source := &upload{body: slowReader{x: x, limit: x.plan.config.Timeouts.ClientRead}}
 	if !scannable(mediaType) {
 		x.facts.Model = modelFromTarget(r)
-		x.upload = &upload{body: slowReader{x: x, limit: x.plan.config.Timeouts.ClientRead}}
-		return nil
+		if x.facts.Model != "" {
+			x.upload = source
+			return nil
+		}
+		object, err := source.beginsObject()
+		if err != nil {
+			return x.unreadable(err)
+		}
+		if !object {
+			x.upload, x.opaque = source, true
+			return nil
+		}
 	}
-	if refusal := x.readBody(); refusal != nil {
+	if refusal := x.readBody(source); refusal != nil {
 		return refusal
 	}
 	return x.scanBody(mediaType)
@@ -62,15 +75,9 @@ func scannable(contentType string) bool {
 
 // readBody takes the body into memory, within the limits of a request and of
 // the agent.
-func (x *exchange) readBody() *answer {
-	limits := x.plan.config.Body
-	r := x.request
-	if r.Header.Get("Expect") != "" {
-		x.extendWrite() // of the 100 Continue that the server sends
-	}
+func (x *exchange) readBody(source io.Reader) *answer {
 	x.body = x.proxy.bodies.get()
-	source := &slowReader{x: x, limit: x.plan.config.Timeouts.ClientRead}
-	if err := x.body.read(source, r.ContentLength, int64(limits.MaxRequest)); err != nil {
+	if err := x.body.read(source, x.request.ContentLength, int64(x.plan.config.Body.MaxRequest)); err != nil {
 		return x.unreadable(err)
 	}
 	return nil
@@ -168,6 +175,7 @@ func (x *exchange) scanBody(contentType string) *answer {
 	case err != nil && (isJSON || mediaType == "multipart/form-data"):
 		return badRequest("bad_body", "", err.Error())
 	}
+	x.opaque = err != nil
 	if x.facts.Model == "" {
 		x.facts.Model = modelFromTarget(x.request)
 	}
@@ -204,24 +212,3 @@ func (x *exchange) plainBody() (*bodyBuffer, *answer) {
 	}
 	return plain, nil
 }
-
-// upload is a body that goes to the engine as it comes from the client. It can
-// be sent once.
-type upload struct {
-	body    slowReader
-	touched atomic.Bool
-	broken  atomic.Bool // the client failed us, not the engine
-}
-
-func (u *upload) Read(p []byte) (int, error) {
-	u.touched.Store(true)
-	n, err := u.body.Read(p)
-	if err != nil && err != io.EOF {
-		u.broken.Store(true)
-	}
-	return n, err
-}
-
-// Close leaves the client's body open: the server closes it, and an attempt
-// that failed before it began to read may be followed by another.
-func (u *upload) Close() error { return nil }

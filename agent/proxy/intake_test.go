@@ -15,8 +15,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/irb-project/irb/agent/snapshot"
 )
 
 func TestBodyLimits(t *testing.T) {
@@ -77,6 +80,67 @@ func TestBadBodies(t *testing.T) {
 	expect(t, r.post(chatBody, "Content-Encoding", "gzip"), 400, "body_unreadable")
 }
 
+// TestOtherContentTypes: JSON is read as such under any type; what is none passes
+// if its path or header says enough, and is else refused by its type.
+func TestOtherContentTypes(t *testing.T) {
+	var got string
+	e := engine(t, func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		got = fmt.Sprintf("%s %d %s", r.Header.Get("Content-Type"), r.ContentLength, b)
+	})
+	s := fleet(named("a", e))
+	s.Classes[0].Match = snapshot.Match{Models: []string{"m"}}
+	r := start(t, s, "[body]\nmax_request = \"64KiB\"\nreplay = \"64KiB\"\n")
+	const form, binary = "application/x-www-form-urlencoded", "application/octet-stream"
+	white := strings.Repeat(" \r\n\t", headBytes/4)
+	for _, test := range []struct {
+		kind, body string
+		header     string // that names the model
+		status     int
+		want       string
+	}{
+		{form, chatBody, "", 200, ""},
+		{form, " \r\n\t" + chatBody, "", 200, ""},
+		{form, white[1:] + chatBody, "", 200, ""},
+		{binary, chatBody, "", 200, ""},
+		{form, white + chatBody, "", 415, form},
+		{form, `{"model":"other"}`, "", 404, "model_not_found"},
+		{form, `{"model":"m","model":"x"}`, "", 400, "duplicate_model"},
+		{form, `{"model":"m","prompt":"` + strings.Repeat("x", 64<<10) + `"}`, "", 413, "request_too_large"},
+		{form, `{"model":`, "", 415, form},
+		{form, "model=m&prompt=hello", "", 415, "unsupported_content_type"},
+		{binary, "\x00\x01", "", 415, `content type \"application/octet-stream\"`},
+		{binary, " ", "", 415, "unsupported_content_type"},
+		{"text/plain", "hello", "", 415, "text/plain"},
+		{"application/json", `{}`, "", 404, "model_not_found"},
+		{binary, "\x00\x01" + strings.Repeat("x", 100<<10), "m", 200, ""},
+		{binary, `{"a":1}` + strings.Repeat("x", 100<<10), "m", 200, ""},
+	} {
+		header := []string{"Content-Type", test.kind}
+		if test.header != "" {
+			header = append(header, modelHeader, test.header)
+		}
+		got = ""
+		expect(t, r.post(test.body, header...), test.status, test.want)
+		if want := fmt.Sprintf("%s %d %s", test.kind, len(test.body), test.body); test.status == 200 && got != want {
+			t.Errorf("%s: the engine got %.80q, want %.80q", test.kind, got, want)
+		}
+	}
+	// Without a model in its rule the class takes any body, also in pieces.
+	r.publish(fleet(named("a", e)))
+	for _, body := range []string{"model=m", "\x00", " ", "{no json", chatBody} {
+		resp, err := r.do(context.Background(), "POST", "/v1/x", iotest.OneByteReader(strings.NewReader(body)), "Content-Type", form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, resp, 200, "")
+		if !strings.HasSuffix(got, " "+body) {
+			t.Errorf("the engine got %.80q, want %.80q", got, body)
+		}
+	}
+	r.idle()
+}
+
 func TestCompressedBodies(t *testing.T) {
 	var got []byte
 	e := engine(t, func(w http.ResponseWriter, r *http.Request) { got, _ = io.ReadAll(r.Body) })
@@ -110,16 +174,18 @@ func TestCompressedBodies(t *testing.T) {
 // whether the body is read, passed on, or was refused.
 func TestSlowBody(t *testing.T) {
 	r := start(t, fleet(named("a", engine(t, answerJSON("a")))), "[timeouts]\nclient_read = \"30ms\"\n")
-	for _, test := range []struct{ target, kind, want string }{
-		{"/v1/x", "application/json", "HTTP/1.1 408"},
-		{"/v1/x", "application/octet-stream", "HTTP/1.1 408"},
-		{"/v1/../x", "application/json", "HTTP/1.1 400"},
+	for _, test := range []struct{ target, kind, begin, want string }{
+		{"/v1/x", "application/json", "{", "HTTP/1.1 408"},
+		{"/v1/x", "application/octet-stream", "{", "HTTP/1.1 408"},
+		{"/v1/x", "application/octet-stream", "x", "HTTP/1.1 408"},
+		{"/v1/x", "application/octet-stream", "", "HTTP/1.1 408"},
+		{"/v1/../x", "application/json", "{", "HTTP/1.1 400"},
 	} {
 		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 1000\r\n\r\n{", test.target, test.kind)
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 1000\r\n\r\n%s", test.target, test.kind, test.begin)
 		b, _ := io.ReadAll(c)
 		c.Close()
 		if !strings.HasPrefix(string(b), test.want) {
@@ -169,8 +235,8 @@ func TestTrailers(t *testing.T) {
 		w.Header().Set("Endpoint-Load-Metrics", "TEXT x=1")
 	})
 	r := start(t, fleet(named("a", e)), "")
-	for _, kind := range []string{"application/json", "application/octet-stream"} {
-		req, err := http.NewRequest("POST", r.url+"/v1/x", io.MultiReader(strings.NewReader(chatBody)))
+	for kind, body := range map[string]string{"application/json": chatBody, "application/octet-stream": "no JSON"} {
+		req, err := http.NewRequest("POST", r.url+"/v1/x", io.MultiReader(strings.NewReader(body)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +246,7 @@ func TestTrailers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		expect(t, resp, 200, fmt.Sprintf("%d 9", len(chatBody)))
+		expect(t, resp, 200, fmt.Sprintf("%d 9", len(body)))
 		if resp.Trailer.Get("X-After") != "1" || resp.Trailer.Get("Endpoint-Load-Metrics") != "" {
 			t.Errorf("%s: trailers %v", kind, resp.Trailer)
 		}

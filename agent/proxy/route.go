@@ -37,8 +37,15 @@ func (x *exchange) classify() *answer {
 }
 
 // noClass tells the client which classes there are: most often the model's name
-// is misspelt.
+// is misspelt, or the body is of a type in which it is not looked for.
 func (x *exchange) noClass() *answer {
+	if x.opaque && x.facts.Model == "" {
+		return &answer{
+			status: http.StatusUnsupportedMediaType, kind: "invalid_request_error", code: "unsupported_content_type",
+			message: fmt.Sprintf("no traffic class takes %s %s without a model, and none can be read from a body of content type %q; send JSON as application/json, or name the model in the header %s",
+				x.request.Method, x.request.URL.Path, x.request.Header.Get("Content-Type"), modelHeader),
+		}
+	}
 	var classes []string
 	for _, c := range x.plan.table.Classes() {
 		text := c.Spec.Name
