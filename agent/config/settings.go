@@ -85,7 +85,7 @@ func listenerSettings() []Setting {
 
 func routingSettings() []Setting {
 	return []Setting{
-		{Key: "allow_engine_networks", Default: required, Reload: true, Meaning: "networks in which engines may be, checked at dial after DNS; loopback and link-local only if named as such",
+		{Key: "allow_engine_networks", Default: required, Reload: true, Meaning: "networks in which engines may be, checked at dial after DNS; loopback and link-local only if named as such; when it changes, open connections serve no further request",
 			field: func(c *Config, _ *Listener) any { return &c.AllowEngineNetworks }},
 		{Key: "affinity_header", Reload: true, Meaning: "request header that is the affinity key where present; empty: none",
 			field: func(c *Config, _ *Listener) any { return &c.AffinityHeader }},
