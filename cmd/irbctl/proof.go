@@ -60,7 +60,7 @@ func followed(s *snapshot.Snapshot, data []byte) error {
 	for _, in := range s.Inputs {
 		if in.Role == "previous" {
 			if got := snapshot.Digest(data); got != in.SHA256 {
-				return fmt.Errorf("its digest is %.12s..., the snapshot followed %.12s...", got, in.SHA256)
+				return fmt.Errorf("its digest begins with %.12s, that of the file followed with %.12s", got, in.SHA256)
 			}
 			return nil
 		}

@@ -69,7 +69,7 @@ func digests(fleet *model.Fleet, s, previous *snapshot.Snapshot) error {
 		case !ok:
 			errs = append(errs, fmt.Errorf("the snapshot was made with a %s file (%s), none is given", in.Role, in.File))
 		case got != in.SHA256:
-			errs = append(errs, fmt.Errorf("%s: its digest is %.12s..., the snapshot was made from %.12s...", in.File, got, in.SHA256))
+			errs = append(errs, fmt.Errorf("%s: its digest begins with %.12s, that of the file it was made from with %.12s", in.File, got, in.SHA256))
 		}
 		delete(given, in.Role)
 	}
