@@ -147,12 +147,3 @@ func (p *pricer) fillRows(n int, tolerance float64) {
 		p.nextRow++
 	}
 }
-
-// slack returns the worst violation of optimality of any arc of the graph.
-func (g *graph) slack() float64 {
-	worst := math.Inf(-1)
-	for a := range g.arcs {
-		worst = max(worst, g.violation(int32(a)))
-	}
-	return worst
-}
