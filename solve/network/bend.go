@@ -42,12 +42,12 @@ func (g *grid) segment(y float64, above bool) (lo, hi, slope float64, ok bool) {
 	if q.rise == 0 && g.ps == 0 {
 		return q.lo, q.hi, q.at, true
 	}
-	if g.even {
-		lo, hi = g.evenCell(y, above)
-	} else {
-		lo, hi = g.growingCell(y, above)
-	}
 	snap := gridSnap * g.step
+	if above {
+		lo, hi = g.cell(y + snap)
+	} else {
+		lo, hi = g.cell(y - snap)
+	}
 	if lo < q.lo+snap {
 		lo = q.lo
 	}
@@ -57,46 +57,24 @@ func (g *grid) segment(y float64, above bool) (lo, hi, slope float64, ok bool) {
 	return min(lo, y), max(hi, y), g.marginal(i, lo+(hi-lo)/2), true
 }
 
-func (g *grid) evenCell(y float64, above bool) (lo, hi float64) {
-	k := (y - g.origin) / g.step
-	if above {
-		k = math.Floor(k + gridSnap)
+// cell returns the breakpoints around y, not counting kinks.
+func (g *grid) cell(y float64) (lo, hi float64) {
+	if g.even {
+		k := math.Floor((y - g.origin) / g.step)
 		return g.origin + k*g.step, g.origin + (k+1)*g.step
 	}
-	k = math.Ceil(k - gridSnap)
-	return g.origin + (k-1)*g.step, g.origin + k*g.step
-}
-
-// growingCell mirrors what is below the origin to above it.
-func (g *grid) growingCell(y float64, above bool) (lo, hi float64) {
-	d := y - g.origin
-	snap := gridSnap * g.step
-	if d < -snap || d <= snap && !above {
-		near, far := g.cellFrom(-d, !above)
+	d := math.Abs(y - g.origin)
+	near, far := 0.0, g.step
+	if !g.on {
+		near = -g.step
+	}
+	for far <= d {
+		near, far = far, far*gridGrowth
+	}
+	if y < g.origin {
 		return g.origin - far, g.origin - near
 	}
-	near, far := g.cellFrom(d, above)
 	return g.origin + near, g.origin + far
-}
-
-// cellFrom returns the cell of a distance d >= 0 from the origin, the farther
-// one at a breakpoint if away.
-func (g *grid) cellFrom(d float64, away bool) (near, far float64) {
-	first := g.step
-	if !away && math.Abs(d-first) <= gridSnap*g.step || d < first-gridSnap*g.step {
-		if g.on {
-			return 0, first
-		}
-		return -first, first
-	}
-	far = first
-	for {
-		near, far = far, far*gridGrowth
-		slack := gridSnap * near
-		if d < far-slack || !away && d <= far+slack {
-			return near, far
-		}
-	}
 }
 
 // stay is the churn term of a pair: below its previous flow each unit that is

@@ -31,13 +31,13 @@ func newBuilder(p *program, flowOnly bool, fairTo *int) *builder {
 	case flowOnly:
 		b.bigPrice = 1
 	default:
-		b.bigPrice = 8 * p.dearest()
+		b.bigPrice = 8 * p.dearest
 	}
 	n := int(p.rootNode())
 	b.ownArc, b.bypass = make([]int32, n), make([]int32, n)
 	b.bigPrice = 1
 	if !flowOnly {
-		b.bigPrice = 8 * p.dearest()
+		b.bigPrice = 8 * p.dearest
 	}
 	for v := range int32(n) {
 		b.ownArc[v], b.bypass[v] = -1, -1
@@ -87,28 +87,6 @@ func (b *builder) addSmooth(tail, head int32, cost *smooth, flow float64) int32 
 	a := b.addBent(tail, head, &grid{smooth: cost, even: true, step: cost.limit / gridPerLimit}, flow)
 	b.smooth = append(b.smooth, a)
 	return a
-}
-
-// dearest returns more than the price of any pair and any load.
-func (p *program) dearest() float64 {
-	most := 1.0
-	for s, f := range p.perWork {
-		for k := p.Row[s]; k < p.Row[s+1]; k++ {
-			c := p.CostMs[k]
-			if p.StayPenaltyMs != nil {
-				c += p.StayPenaltyMs[k]
-			}
-			most = max(most, c*f)
-		}
-	}
-	top := 0.0
-	for _, sink := range p.sinks {
-		if sink != nil {
-			left, _ := sink.sides(sink.limit)
-			top = max(top, left)
-		}
-	}
-	return most + top
 }
 
 // addPair makes pair k of source s an arc with a flow and returns it.

@@ -22,7 +22,6 @@ type arcState struct {
 // after it, to last (Ahuja, Magnanti, Orlin, Network Flows, section 11.3).
 type node struct {
 	parent, pred int32 // pred is the arc to parent, in either direction
-	thread, back int32 // next and previous in preorder, circular
 	last, size   int32
 }
 
@@ -33,6 +32,8 @@ type graph struct {
 	arcs   []arc
 	state  []arcState
 	nodes  []node
+	thread []int32   // next and previous node in preorder, circular; apart from
+	back   []int32   // nodes because price shifts follow it
 	prices []float64 // what a unit costs from each node to the root
 
 	turns []turn // scratch of pivot
@@ -40,7 +41,8 @@ type graph struct {
 }
 
 func newGraph(inflow []float64) *graph {
-	return &graph{inflow: inflow, nodes: make([]node, len(inflow)+1), prices: make([]float64, len(inflow)+1)}
+	return &graph{inflow: inflow, nodes: make([]node, len(inflow)+1),
+		thread: make([]int32, len(inflow)+1), back: make([]int32, len(inflow)+1), prices: make([]float64, len(inflow)+1)}
 }
 
 func (g *graph) root() int32 { return int32(len(g.nodes) - 1) }
@@ -146,8 +148,8 @@ func (g *graph) hang(parent, pred []int32) {
 	for i, v := range order {
 		x := &g.nodes[v]
 		*x = node{parent: -1, pred: -1, size: 1, last: v}
-		x.thread = order[(i+1)%len(order)]
-		x.back = order[(i+len(order)-1)%len(order)]
+		g.thread[v] = order[(i+1)%len(order)]
+		g.back[v] = order[(i+len(order)-1)%len(order)]
 		if v != root {
 			x.parent, x.pred = parent[v], pred[v]
 			g.join(x.pred, g.isUp(v))
@@ -168,7 +170,7 @@ func (g *graph) hang(parent, pred []int32) {
 func (g *graph) reprice() {
 	root := g.root()
 	g.prices[root] = 0
-	for v := g.nodes[root].thread; v != root; v = g.nodes[v].thread {
+	for v := g.thread[root]; v != root; v = g.thread[v] {
 		x := &g.nodes[v]
 		slope := g.arcs[x.pred].up
 		if !g.isUp(v) {
@@ -197,7 +199,7 @@ func (g *graph) reflow(want, size []float64) {
 			size[x.head] += f
 		}
 	}
-	for v := g.nodes[root].back; v != root; v = g.nodes[v].back {
+	for v := g.back[root]; v != root; v = g.back[v] {
 		p := g.nodes[v].parent
 		want[p] += want[v]
 		size[p] += size[v]

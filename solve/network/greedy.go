@@ -3,35 +3,43 @@ package network
 import "math"
 
 // shortlist is how many of the cheapest engines of each source are arcs from
-// the start.
-const shortlist = 8
+// the start. A few suffice: prices are nearly right then, and arcs that are not
+// there cannot lead pivots astray while they become so.
+const shortlist = 4
+
+// longlist is how many are at hand to fill: a source looks at all of its pairs
+// only when these ask for more than the rest could.
+const longlist = 16
 
 // fullness is the part of an engine's limit that the start may fill: room
 // above it keeps the first tree strongly feasible.
 const fullness = 1 - 1e-6
 
-// greedy fills engines up to the load that their price asks for, each source
-// from its cheapest engine on, then up to their limits, then past everything.
+// greedy fills engines, each source from its cheapest engine on: up to the load
+// that the start price of the engine asks for, and beyond that in portions,
+// for which it asks its marginal.
 type greedy struct {
 	*builder
-	target []float64 // room left per engine
-	rest   []float64 // room left between target and limit
+	asking []float64 // price of each engine's next portion
+	next   []float64 // that portion
 	room   []float64 // room left above each cap and group node
+	first  int32     // first arc of the source at hand
 }
 
-// start makes the first arcs, flows and tree from prices of engines and a
-// shortlist of pairs.
-func (b *builder) start(prices []float64, short *offers) {
-	gr := &greedy{builder: b, target: make([]float64, len(b.Engines)),
-		rest: make([]float64, len(b.Engines)), room: make([]float64, b.rootNode())}
+// portionsPerLimit is how many portions an engine's limit has.
+const portionsPerLimit = 32
+
+// start makes the first arcs, flows and tree from prices of engines and a list
+// of the cheapest pairs of each source.
+func (b *builder) start(prices []float64, long *offers) {
+	gr := &greedy{builder: b, asking: make([]float64, len(b.Engines)),
+		next: make([]float64, len(b.Engines)), room: make([]float64, b.rootNode())}
 	for e, sink := range b.sinks {
-		if sink == nil {
-			continue
+		gr.asking[e] = math.Inf(1)
+		if sink != nil {
+			_, target, _ := sink.load(prices[e])
+			gr.asking[e], gr.next[e] = prices[e], min(target, fullness*sink.limit)
 		}
-		_, target, _ := sink.load(prices[e])
-		limit := fullness * sink.limit
-		gr.target[e] = min(target, limit)
-		gr.rest[e] = limit - gr.target[e]
 	}
 	for c := range b.Caps {
 		gr.room[b.capNode(c)] = fullness * b.capRoom[c]
@@ -40,8 +48,8 @@ func (b *builder) start(prices []float64, short *offers) {
 		gr.room[b.group(i)] = b.program.room[i]
 	}
 	gr.passSupply()
-	for s := range b.Sources {
-		gr.fill(int32(s), short.of(int32(s)))
+	for _, s := range bySize(len(b.Sources), func(s int) int { return b.Row[s] - b.Row[s+1] }) {
+		gr.fill(int32(s), long.of(int32(s)), long.most) // those with the least choice first
 	}
 	b.addStays()
 	b.crash()
@@ -55,7 +63,7 @@ func (b *builder) addStays() {
 	}
 	for s := range b.Sources {
 		for k := b.Row[s]; k < b.Row[s+1]; k++ {
-			if b.Stay[k] > 0 && !b.isActive(k) && b.sinks[b.Col[k]] != nil {
+			if b.Stay[k] > 0 && !b.isActive(k) {
 				b.addPair(int32(s), k, 0)
 			}
 		}
@@ -72,21 +80,34 @@ func (gr *greedy) passSupply() {
 		}
 		if v < gr.capNode(0) && gr.ownArc[v] >= 0 {
 			e := v - gr.engine(0)
-			take := max(0, min(flow, gr.target[e]+gr.rest[e], gr.roomAbove(v)))
+			limit := fullness*gr.sinks[e].limit - gr.state[gr.ownArc[v]].flow
+			take := max(0, min(flow, limit, gr.roomAbove(v)))
 			gr.place(e, take)
-			gr.state[gr.ownArc[v]].flow += take
-			gr.carry(gr.above[v], take)
 			flow -= take
 		}
 		gr.state[gr.bypass[v]].flow += flow
 	}
 }
 
-// place takes room from an engine, below its target first.
+// place leads flow from an engine to the root.
 func (gr *greedy) place(e int32, flow float64) {
-	first := min(flow, gr.target[e])
-	gr.target[e] -= first
-	gr.rest[e] -= flow - first
+	v := gr.engine(e)
+	st := &gr.state[gr.ownArc[v]]
+	st.flow += flow
+	for c := gr.above[v]; c != gr.rootNode(); c = gr.above[c] {
+		gr.room[c] -= flow
+		gr.state[gr.ownArc[c]].flow += flow
+	}
+	if gr.next[e] -= flow; gr.next[e] > 0 {
+		return
+	}
+	sink := gr.sinks[e]
+	gr.next[e] = min(sink.limit/portionsPerLimit, fullness*sink.limit-st.flow)
+	gr.asking[e] = math.Inf(1)
+	if gr.next[e] > 0 {
+		left, _ := sink.sides(st.flow + gr.next[e])
+		gr.asking[e] = left
+	}
 }
 
 // roomAbove returns the least room of the caps around engine node v.
@@ -98,60 +119,97 @@ func (gr *greedy) roomAbove(v int32) float64 {
 	return room
 }
 
-// carry adds flow on the arcs of cap node c and those around it.
-func (gr *greedy) carry(c int32, flow float64) {
-	for ; c != gr.rootNode(); c = gr.above[c] {
-		gr.room[c] -= flow
-		gr.state[gr.ownArc[c]].flow += flow
-	}
-}
-
-// fill routes the supply of source s over its shortlist.
-func (gr *greedy) fill(s int32, offers []offer) {
-	arcs := make([]int32, len(offers))
+// fill routes the supply of source s to whichever pair asks for the least. The
+// long list has its cheapest pairs at the start prices; engines only ever ask
+// for more than that.
+func (gr *greedy) fill(s int32, long []offer, most int) {
 	left := gr.supply[s]
-	for pass := range 2 {
-		for i, o := range offers {
-			if pass == 0 {
-				arcs[i] = gr.addPair(s, o.k, 0)
-			}
-			if left <= 0 {
-				continue
-			}
-			e := gr.Col[o.k]
-			room := gr.target[e]
-			if pass == 1 {
-				room += gr.rest[e]
-			}
-			flow := min(left, room, gr.roomAbove(gr.engine(e)), gr.roomOf(s, o.k, arcs[i]))
-			if flow > 0 {
-				gr.route(s, o.k, arcs[i], flow)
-				left -= flow
+	gr.first = int32(len(gr.graph.arcs))
+	for _, o := range long[:min(len(long), shortlist)] {
+		gr.addPair(s, o.k, 0)
+	}
+	rest := math.Inf(1) // the least that any other pair asks for
+	if len(long) == most {
+		rest = long[most-1].price
+	}
+	for left > 0 {
+		k, price := -1, math.Inf(1)
+		for _, o := range long {
+			if v := gr.CostMs[o.k]*gr.perWork[s] + gr.asking[gr.Col[o.k]]; v < price && gr.roomOf(s, o.k) > 0 {
+				k, price = o.k, v
 			}
 		}
+		if price > rest {
+			k = gr.cheapestNow(s)
+		}
+		if k < 0 {
+			break
+		}
+		a := gr.arcOf(k)
+		if a < 0 {
+			a = gr.addPair(s, k, 0)
+		}
+		flow := gr.route(s, k, a, left)
+		if flow <= 0 {
+			break
+		}
+		left -= flow
 	}
-	gr.state[gr.bypass[s]].flow = left
+	gr.state[gr.bypass[s]].flow = max(0, left)
 }
 
-// roomOf returns the room of the groups of a pair and of the pair itself.
-func (gr *greedy) roomOf(s int32, k int, a int32) float64 {
-	room := gr.upper(s, k) - gr.state[a].flow
+// arcOf returns the arc of pair k of the source at hand, or -1.
+func (gr *greedy) arcOf(k int) int32 {
+	for i, pair := range gr.pairs[gr.first-gr.firstPair:] {
+		if pair == k {
+			return gr.first + int32(i)
+		}
+	}
+	return -1
+}
+
+// cheapestNow returns the pair of source s that asks for the least, or -1.
+func (gr *greedy) cheapestNow(s int32) int {
+	best, least := -1, math.Inf(1)
+	for k := gr.Row[s]; k < gr.Row[s+1]; k++ {
+		if v := gr.CostMs[k]*gr.perWork[s] + gr.asking[gr.Col[k]]; v < least && gr.roomOf(s, k) > 0 {
+			best, least = k, v
+		}
+	}
+	return best
+}
+
+// roomOf returns how much pair k of source s can take, but for what its engine
+// still takes.
+func (gr *greedy) roomOf(s int32, k int) float64 {
+	room := gr.roomAbove(gr.engine(gr.Col[k]))
+	if gr.Upper != nil {
+		room = min(room, gr.upper(s, k))
+		if a := gr.arcOf(k); a >= 0 {
+			room -= gr.state[a].flow
+		}
+	}
 	for t := gr.tail(s, k); t != s; t = gr.above[t] {
 		room = min(room, gr.room[t])
 	}
 	return room
 }
 
-func (gr *greedy) route(s int32, k int, a int32, flow float64) {
+// route leads up to most over pair k of source s, no more than the engine's
+// next portion, and returns how much it was.
+func (gr *greedy) route(s int32, k int, a int32, most float64) float64 {
 	e := gr.Col[k]
+	flow := min(most, gr.next[e], gr.roomOf(s, k))
+	if flow <= 0 {
+		return 0
+	}
 	gr.state[a].flow += flow
 	for t := gr.tail(s, k); t != s; t = gr.above[t] {
 		gr.room[t] -= flow
 		gr.state[gr.ownArc[t]].flow += flow
 	}
 	gr.place(e, flow)
-	gr.state[gr.ownArc[gr.engine(e)]].flow += flow
-	gr.carry(gr.above[gr.engine(e)], flow)
+	return flow
 }
 
 // crash builds the first tree: every engine and cap hangs on its own arc,

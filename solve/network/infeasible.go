@@ -37,7 +37,7 @@ func (p *program) checkReach() error {
 	for s := range p.Sources {
 		reached := false
 		for k := p.Row[s]; k < p.Row[s+1] && !reached; k++ {
-			reached = p.sinks[p.Col[k]] != nil && !(p.Upper != nil && p.Upper[k] <= 0)
+			reached = p.Upper == nil || p.Upper[k] > 0
 		}
 		if !reached {
 			src := &p.Sources[s]
@@ -77,10 +77,10 @@ func (p *program) withoutCosts() *program {
 // maxFlow finds the most that can be served: the same network with costs 0 but
 // for the bypass, which costs 1. Prices are then 1 on the side of the minimum
 // cut that cannot reach the root, and 0 on the other.
-func (p *program) maxFlow(ctx context.Context, short *offers) (*builder, error) {
+func (p *program) maxFlow(ctx context.Context, long *offers) (*builder, error) {
 	b := newBuilder(p.withoutCosts(), true, nil)
-	b.start(make([]float64, len(p.Engines)), short)
-	if err := b.optimize(ctx, 1e-6); err != nil {
+	b.start(make([]float64, len(p.Engines)), long)
+	if err := b.optimize(ctx, 1e-6, true); err != nil {
 		return nil, err
 	}
 	b.reprice()
@@ -128,7 +128,7 @@ func (b *builder) infeasible() *model.Infeasible {
 		for k := p.Row[s]; k < p.Row[s+1]; k++ {
 			tail, head := p.tail(int32(s), k), p.engine(p.Col[k])
 			bounded := p.Lower != nil && p.Lower[k] > 0 && crosses(head, tail)
-			if bounded || crosses(tail, head) && p.sinks[p.Col[k]] != nil {
+			if bounded || crosses(tail, head) {
 				e.Pairs = append(e.Pairs, k)
 			}
 		}

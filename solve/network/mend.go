@@ -32,7 +32,7 @@ func (g *graph) mend() {
 	sound[root] = true
 	broken := false
 	queue := []int32{root}
-	for v := g.nodes[root].thread; v != root; v = g.nodes[v].thread {
+	for v := g.thread[root]; v != root; v = g.thread[v] {
 		x := &g.nodes[v]
 		parent[v], pred[v] = x.parent, x.pred
 		if sound[x.parent] && g.towardsRoot(v) {

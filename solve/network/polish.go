@@ -76,7 +76,7 @@ func (p *polisher) split() {
 	}
 	p.shift, p.enter, p.gross = append(p.shift[:0], 0), append(p.enter[:0], 0), append(p.gross[:0], 0)
 	p.part[root], p.offset[root] = 0, 0
-	for v := p.nodes[root].thread; v != root; v = p.nodes[v].thread {
+	for v := p.thread[root]; v != root; v = p.thread[v] {
 		x := &p.nodes[v]
 		if p.isCurved(x.pred) {
 			p.part[v], p.offset[v] = int32(len(p.shift)), 0
@@ -173,7 +173,7 @@ func (p *polisher) advance() bool {
 		part[c], block[c] = 1, -1
 	}
 	root := p.graph.root()
-	for v := p.nodes[root].thread; v != root; v = p.nodes[v].thread {
+	for v := p.thread[root]; v != root; v = p.thread[v] {
 		st := &p.state[p.nodes[v].pred]
 		lo, hi := p.span(p.nodes[v].pred)
 		c := p.part[v]
@@ -234,7 +234,7 @@ func reach(from, to, lo, hi, slack float64) float64 {
 
 func (p *polisher) moveTo(part []float64) {
 	root := p.graph.root()
-	for v := p.nodes[root].thread; v != root; v = p.nodes[v].thread {
+	for v := p.thread[root]; v != root; v = p.thread[v] {
 		st := &p.state[p.nodes[v].pred]
 		t := part[p.part[v]]
 		if t == 1 {
@@ -273,7 +273,7 @@ func (p *polisher) exchangeAt(c int, v int32) {
 	below := make([]bool, len(p.nodes))
 	for u, n := v, p.nodes[v].size; n > 0; n-- {
 		below[u] = true
-		u = p.nodes[u].thread
+		u = p.thread[u]
 	}
 	best, most := int32(-1), 0.0
 	for _, s := range p.out[c] {

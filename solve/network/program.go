@@ -16,6 +16,8 @@ type program struct {
 	perWork   []float64 // per source: CostMs[k] perWork = price units per unit of flow
 	perRPS    []float64 // per source: units of flow of one req/s
 
+	dearest float64 // more than any pair and any load cost together, >= 1
+
 	supply  []float64
 	sinks   []*smooth // per engine, nil without capacity
 	above   []int32   // node that takes what leaves an engine or a cap, or gives what a group gets
@@ -51,18 +53,28 @@ func (p *program) upper(s int32, k int) float64 {
 	return max(0, u*p.perRPS[s])
 }
 
-func newProgram(m *model.Problem) (*program, error) {
-	p := &program{Problem: m}
+// newProgram returns the program of m, whose engines are pools of count engines
+// each (nil: one).
+func newProgram(m *model.Problem, count []int) (*program, error) {
+	p := &program{Problem: m, dearest: 1}
 	p.scale()
 	if err := p.nest(); err != nil {
 		return nil, err
 	}
 	p.sinks = make([]*smooth, len(m.Engines))
+	steepest := 0.0
 	for e := range m.Engines {
+		n := 1
+		if count != nil {
+			n = count[e]
+		}
 		if m.Engines[e].Delay != nil && m.Engines[e].Limit > 0 {
-			p.sinks[e] = newSmooth(m.Engines[e].Delay, 1, p.flowUnit, p.priceUnit)
+			p.sinks[e] = newSmooth(m.Engines[e].Delay, n, p.flowUnit, p.priceUnit)
+			top, _ := p.sinks[e].sides(p.sinks[e].limit)
+			steepest = max(steepest, top)
 		}
 	}
+	p.dearest += steepest
 	p.capRoom = make([]float64, len(m.Caps))
 	for c := range m.Caps {
 		p.capRoom[c] = m.Caps[c].MaxWork / p.flowUnit
@@ -75,14 +87,11 @@ func newProgram(m *model.Problem) (*program, error) {
 // costs 1 per unit. Powers of two, so that scaling is exact.
 func (p *program) scale() {
 	work, cost := 0.0, 0.0
+	least, most := p.costRanges()
 	for s := range p.Sources {
-		least := math.Inf(1)
-		for _, c := range p.CostMs[p.Row[s]:p.Row[s+1]] {
-			least = min(least, c)
-		}
 		work += p.Sources[s].Work * p.Sources[s].DemandRPS
-		if !math.IsInf(least, 1) {
-			cost += least * p.Sources[s].DemandRPS
+		if least[s] <= most[s] {
+			cost += least[s] * p.Sources[s].DemandRPS
 		}
 	}
 	for e := range p.Engines {
@@ -98,7 +107,29 @@ func (p *program) scale() {
 	for s := range p.Sources {
 		p.perWork[s] = 1 / (p.Sources[s].Work * p.priceUnit)
 		p.perRPS[s] = p.Sources[s].Work / p.flowUnit
+		p.dearest = max(p.dearest, most[s]*p.perWork[s])
 	}
+}
+
+// costRanges returns the least and the most that any pair of each source costs,
+// in ms per request, penalties of leaving included in the most.
+func (p *program) costRanges() (least, most []float64) {
+	least, most = make([]float64, len(p.Sources)), make([]float64, len(p.Sources))
+	eachChunk(p.Row, func(_, from, to int) {
+		for s := from; s < to; s++ {
+			lo, hi, penalty := math.Inf(1), math.Inf(-1), 0.0
+			for _, c := range p.CostMs[p.Row[s]:p.Row[s+1]] {
+				lo, hi = min(lo, c), max(hi, c)
+			}
+			if p.StayPenaltyMs != nil {
+				for _, c := range p.StayPenaltyMs[p.Row[s]:p.Row[s+1]] {
+					penalty = max(penalty, c)
+				}
+			}
+			least[s], most[s] = lo, hi+penalty
+		}
+	})
+	return least, most
 }
 
 // powerOfTwo returns the power of two next below x > 0, 1 for anything else.

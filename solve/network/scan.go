@@ -46,22 +46,9 @@ func (o *offers) add(s int32, x offer) {
 	list[i] = x
 }
 
-// enginePrices returns prices with +Inf for engines without capacity.
-func (p *program) enginePrices(prices []float64) []float64 {
-	out := make([]float64, len(p.Engines))
-	for e := range out {
-		out[e] = math.Inf(1)
-		if p.sinks[e] != nil {
-			out[e] = prices[e]
-		}
-	}
-	return out
-}
-
 // cheapest returns for each source the most pairs that cost the least at
 // prices of engines.
 func (p *program) cheapest(prices []float64, most int) *offers {
-	prices = p.enginePrices(prices)
 	out := newOffers(len(p.Sources), most)
 	eachChunk(p.Row, func(_, from, to int) {
 		for s := from; s < to; s++ {
@@ -80,10 +67,15 @@ func (p *program) cheapest(prices []float64, most int) *offers {
 	return out
 }
 
+// enginePrices returns the prices of the engines in order.
+func (b *builder) enginePrices() []float64 {
+	return b.graph.prices[b.engine(0):b.capNode(0)]
+}
+
 // better returns for each source the most pairs outside the graph that would
 // lower the cost by more than tolerance per unit of flow.
 func (b *builder) better(tolerance float64, most int) *offers {
-	prices := b.enginePrices(b.prices[b.engine(0):])
+	prices := b.enginePrices()
 	out := newOffers(len(b.Sources), most)
 	eachChunk(b.Row, func(_, from, to int) {
 		for s := from; s < to; s++ {

@@ -20,7 +20,7 @@ import (
 // part is as large as can be, then the next (Fujishige, Lexicographically
 // optimal base of a polymatroid, 1980). That point is a flow with quadratic
 // costs on the bypass alone, which the simplex and the polish find exactly.
-func (p *program) shed(ctx context.Context, prices []float64, short *offers) ([]model.ShedCut, error) {
+func (p *program) shed(ctx context.Context, prices []float64, long *offers) ([]model.ShedCut, error) {
 	var cuts []model.ShedCut
 	side := make([]bool, p.rootNode()+1)
 	supply := slices.Clone(p.supply)
@@ -33,7 +33,7 @@ func (p *program) shed(ctx context.Context, prices []float64, short *offers) ([]
 			}
 		}
 		b := newBuilder(level, true, &priority)
-		b.start(prices, short)
+		b.start(prices, long)
 		if err := b.run(ctx); err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func (p *program) shed(ctx context.Context, prices []float64, short *offers) ([]
 		}
 		if !p.isSlack(stuck) {
 			// Minimums that engines cannot take: no shedding helps.
-			return nil, level.explain(ctx, short)
+			return nil, level.explain(ctx, long)
 		}
 		for v, price := range b.graph.prices {
 			side[v] = side[v] || price > cutPrice

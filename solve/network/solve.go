@@ -16,11 +16,34 @@ type Options struct {
 }
 
 // Solve returns the optimum of m with its prices.
+//
+// The error is a *model.Infeasible where demand cannot be served, that of
+// Supports where m is no network, or the context's.
 func Solve(ctx context.Context, m *model.Problem, opts Options) (*model.Solution, error) {
 	if m.Work == model.WorkSplit {
 		return nil, Supports(m)
 	}
-	p, err := newProgram(m)
+	if opts.Progress == nil {
+		opts.Progress = func(string) {}
+	}
+	pool := newPooling(m)
+	if pool == nil {
+		return solve(ctx, m, nil, opts)
+	}
+	x, err := solve(ctx, pool.Problem, pool.counts(), opts)
+	var short *model.Infeasible
+	switch {
+	case errors.As(err, &short):
+		return nil, pool.expandError(short)
+	case err != nil:
+		return nil, err
+	}
+	return pool.expand(x), nil
+}
+
+// solve solves m, whose engines are pools of count engines each (nil: one).
+func solve(ctx context.Context, m *model.Problem, count []int, opts Options) (*model.Solution, error) {
+	p, err := newProgram(m, count)
 	if err != nil {
 		return nil, err
 	}
@@ -30,21 +53,18 @@ func Solve(ctx context.Context, m *model.Problem, opts Options) (*model.Solution
 	if err := p.checkReach(); err != nil {
 		return nil, err
 	}
-	if opts.Progress == nil {
-		opts.Progress = func(string) {}
-	}
 	opts.Progress("start prices")
 	prices := p.startPrices()
-	short := p.cheapest(prices, shortlist)
-	solve := func() (*builder, error) {
+	long := p.cheapest(prices, longlist)
+	attempt := func() (*builder, error) {
 		b := newBuilder(p, false, nil)
 		b.progress = opts.Progress
-		b.start(prices, short)
+		b.start(prices, long)
 		return b, b.run(ctx)
 	}
 	var b *builder
 	if !m.Shed || !p.overfull() {
-		if b, err = solve(); err != nil {
+		if b, err = attempt(); err != nil {
 			return nil, err
 		}
 		if p.isSlack(b.bypassed()) {
@@ -52,13 +72,13 @@ func Solve(ctx context.Context, m *model.Problem, opts Options) (*model.Solution
 		}
 	}
 	if !m.Shed {
-		return nil, p.explain(ctx, short)
+		return nil, p.explain(ctx, long)
 	}
-	cuts, err := p.shed(ctx, prices, short)
+	cuts, err := p.shed(ctx, prices, long)
 	if err != nil {
 		return nil, err
 	}
-	if b, err = solve(); err != nil {
+	if b, err = attempt(); err != nil {
 		return nil, err
 	}
 	if !p.isSlack(b.bypassed()) {
@@ -87,8 +107,8 @@ func (p *program) overfull() bool {
 }
 
 // explain returns the error of a program whose demand cannot all be served.
-func (p *program) explain(ctx context.Context, short *offers) error {
-	b, err := p.maxFlow(ctx, short)
+func (p *program) explain(ctx context.Context, long *offers) error {
+	b, err := p.maxFlow(ctx, long)
 	if err != nil {
 		return err
 	}
@@ -102,7 +122,9 @@ func (p *program) explain(ctx context.Context, short *offers) error {
 var errNotPolished = errors.New("network: optimum not reached in the rounds allowed")
 
 const (
-	maxRounds = 40
+	// firstTolerance ends the pivots on the shortlists.
+	firstTolerance = 1e-2
+	maxRounds      = 40
 	// finalTolerance is how negative a reduced cost may be at the end, in
 	// mean costs: the relative gap is at most that.
 	finalTolerance = 1e-11
@@ -111,11 +133,18 @@ const (
 // run alternates between the simplex on the grid and the polish on the tree,
 // with ever finer grids, until polishing arrives and no pair could do better.
 func (b *builder) run(ctx context.Context) error {
+	if err := b.optimize(ctx, firstTolerance, false); err != nil {
+		return err
+	}
 	tolerance, finest := 1e-4, false
 	for round := range maxRounds {
 		b.progress(fmt.Sprintf("round %d: %d pivots, %d arcs", round+1, b.steps, len(b.arcs)))
-		if err := b.optimize(ctx, tolerance); err != nil {
-			return err
+		// Later on few pairs are better: passes over all of them in parallel
+		// beat looking at some in each fill.
+		for again := true; again; again = round > 0 && b.addBetter(tolerance) > 0 {
+			if err := b.optimize(ctx, tolerance, round == 0); err != nil {
+				return err
+			}
 		}
 		b.reprice()
 		if finest && b.trueSlack() <= gridTolerance {
@@ -152,17 +181,24 @@ func (b *builder) trueSlack() float64 {
 	for a := range b.arcs {
 		x := &b.arcs[a]
 		drop := b.graph.prices[x.tail] - b.graph.prices[x.head]
-		left, right := x.down, x.up
-		if c := b.smoothOf(int32(a)); c != nil {
-			// A load beside a kink by rounding is at the kink. What that
-			// costs is of the order of its square.
-			y, fuzz := b.state[a].flow, loadFuzz*c.limit
-			left, _ = c.sides(y - fuzz)
-			_, right = c.sides(y + fuzz)
-		}
+		left, right := b.trueSides(int32(a))
 		worst = max(worst, max(drop-right, left-drop)/(1+math.Abs(drop)))
 	}
 	return worst
+}
+
+// trueSides returns the left and the right derivative of the cost of arc a at
+// its flow. A load beside a kink by rounding is at the kink; what that costs is
+// of the order of its square.
+func (b *builder) trueSides(a int32) (left, right float64) {
+	c := b.smoothOf(a)
+	if c == nil {
+		return b.arcs[a].down, b.arcs[a].up
+	}
+	y, fuzz := b.state[a].flow, loadFuzz*c.limit
+	left, _ = c.sides(y - fuzz)
+	_, right = c.sides(y + fuzz)
+	return left, right
 }
 
 // loadFuzz is how far, in parts of its limit, an engine's load may be from what
@@ -171,6 +207,7 @@ const loadFuzz = 1e-12
 
 // solution reads the answer off the graph, in original units.
 func (b *builder) solution(cuts []model.ShedCut) *model.Solution {
+	b.settle()
 	p := b.program
 	out := &model.Solution{
 		Method: "network simplex", Iterations: b.steps, ShedCuts: cuts,

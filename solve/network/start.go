@@ -13,13 +13,17 @@ import (
 // extrapolation p(t/2) = p(t) + (p(t) - p(2t))/2, and the end is p(0).
 const (
 	hottest      = 0.3 // in mean costs
-	coldest      = 0.03
+	coldest      = 0.0003
+	coldestGap   = 0.15 // the same over the number of engines, near the gap between two that compete
 	stepsPerHeat = 2
 	// Each step asks a sample of the sources, another one each time. The
 	// colder it is the fewer sources matter for an engine, and the more must
 	// be asked: sampleRows at the hottest, and pairsPerEngine pairs at least.
 	sampleRows     = 32
 	pairsPerEngine = 20
+	// No colder than what this many pairs per node pay for: pivots are the
+	// cheaper way on when rows are long.
+	pairsPerNode = 300
 )
 
 // softener holds the state of the start.
@@ -27,6 +31,7 @@ type softener struct {
 	*program
 	prices []float64
 	total  float64 // supply of all sources
+	asked  int     // pairs asked so far
 	load   []float64
 	parts  [][]float64 // loads per chunk
 }
@@ -44,7 +49,9 @@ func (p *program) startPrices() []float64 {
 	f.level()
 	var before, hotter []float64
 	step := 0
-	for t := hottest; t > coldest; t /= 2 {
+	budget := pairsPerNode * (len(p.Sources) + len(p.Engines))
+	cold := max(coldest, coldestGap/float64(len(p.Engines)))
+	for t := hottest; t > cold && f.asked < budget; t /= 2 {
 		before = append(before[:0], f.prices...)
 		if hotter != nil {
 			for e := range f.prices {
@@ -76,6 +83,7 @@ func (f *softener) spread(t float64, step int) {
 		s := step%stride + i*stride
 		row[i+1] = row[i] + f.Row[s+1] - f.Row[s]
 	}
+	f.asked += row[sources]
 	eachChunk(row, func(c, from, to int) {
 		clear(f.parts[c])
 		var price []float64
@@ -124,7 +132,7 @@ func (f *softener) choose(s int, t float64, price, load []float64) []float64 {
 }
 
 // softReach is beyond how many temperatures a choice no longer counts.
-const softReach = 40
+const softReach = 30
 
 // softExp returns exp(-x), within 1e-5 relative; far from 0 too, where it
 // tells how much cheaper an engine must become to be chosen.

@@ -8,11 +8,11 @@ func (g *graph) shift(v int32, delta float64) {
 	}
 	u, n := v, g.nodes[v].size
 	if 2*n > int32(len(g.nodes)) {
-		u, n, delta = g.nodes[g.nodes[v].last].thread, int32(len(g.nodes))-n, -delta
+		u, n, delta = g.thread[g.nodes[v].last], int32(len(g.nodes))-n, -delta
 	}
 	for ; n > 0; n-- {
 		g.prices[u] += delta
-		u = g.nodes[u].thread
+		u = g.thread[u]
 	}
 }
 
@@ -26,7 +26,7 @@ func (g *graph) rehang(out, in, at, pred int32) {
 	top := &g.nodes[in]
 	top.parent, top.pred, top.size = at, pred, size
 
-	after := g.nodes[at].thread
+	after := g.thread[at]
 	g.link(at, in)
 	g.link(tail, after)
 	for v := at; v >= 0; v = g.nodes[v].parent {
@@ -38,16 +38,16 @@ func (g *graph) rehang(out, in, at, pred int32) {
 }
 
 func (g *graph) link(a, b int32) {
-	g.nodes[a].thread = b
-	g.nodes[b].back = a
+	g.thread[a] = b
+	g.back[b] = a
 }
 
 // cut takes the subtree of out from the thread and from the sizes and last
 // nodes of its ancestors.
 func (g *graph) cut(out int32) {
 	x := &g.nodes[out]
-	before, end := x.back, x.last
-	g.link(before, g.nodes[end].thread)
+	before, end := g.back[out], x.last
+	g.link(before, g.thread[end])
 	for v := x.parent; v >= 0; v = g.nodes[v].parent {
 		g.nodes[v].size -= x.size
 	}
@@ -63,7 +63,7 @@ func (g *graph) cut(out int32) {
 func (g *graph) turnOver(out, in int32) int32 {
 	total := g.nodes[out].size
 	child, childEnd := in, g.nodes[in].last
-	childBack, childNext := g.nodes[in].back, g.nodes[childEnd].thread
+	childBack, childNext := g.back[in], g.thread[childEnd]
 	tail := childEnd
 	v, pred, below := g.nodes[in].parent, g.nodes[in].pred, g.nodes[in].size
 	if in == out {
@@ -71,9 +71,9 @@ func (g *graph) turnOver(out, in int32) int32 {
 	}
 	for {
 		x := &g.nodes[v]
-		end, back, next := x.last, x.back, childNext
+		end, back, next := x.last, g.back[v], childNext
 		if end != childEnd {
-			next = g.nodes[end].thread
+			next = g.thread[end]
 		}
 		g.link(tail, v)
 		tail = childBack // v to childBack is a run of the old order

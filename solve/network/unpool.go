@@ -1,0 +1,93 @@
+package network
+
+import (
+	"slices"
+
+	"github.com/irb-project/irb/solve/model"
+)
+
+// expand turns the solution of the smaller problem into one of the whole: a
+// flow is divided among sources by demand and among engines equally.
+func (p *pooling) expand(x *model.Solution) *model.Solution {
+	m := p.whole
+	out := *x
+	out.Flows = p.expandFlows(x.Flows)
+	out.ServedRPS = make([]float64, len(m.Sources))
+	out.SourcePriceMs = make([]float64, len(m.Sources))
+	for i, list := range p.sources {
+		for _, s := range list {
+			out.ServedRPS[s] = x.ServedRPS[i] * p.part(i, s)
+			out.SourcePriceMs[s] = x.SourcePriceMs[i]
+		}
+	}
+	out.EnginePrice = make([]float64, len(m.Engines))
+	for i, list := range p.engines {
+		for _, e := range list {
+			out.EnginePrice[e] = x.EnginePrice[i]
+		}
+	}
+	for i := range out.ShedCuts {
+		c := &out.ShedCuts[i]
+		c.Sources, c.Engines = expandAll(c.Sources, p.sources), expandAll(c.Engines, p.engines)
+	}
+	return &out
+}
+
+// part returns what part of merged source i is source s of the whole.
+func (p *pooling) part(i int, s int32) float64 {
+	return p.whole.Sources[s].DemandRPS / p.Sources[i].DemandRPS
+}
+
+func (p *pooling) expandFlows(flows []model.Flow) []model.Flow {
+	var out []model.Flow
+	i := 0
+	for _, f := range flows {
+		for f.Pair >= p.Row[i+1] {
+			i++
+		}
+		pool := p.engines[p.Col[f.Pair]]
+		for _, s := range p.sources[i] {
+			rps := f.RPS * p.part(i, s) / float64(len(pool))
+			for _, e := range pool {
+				out = append(out, model.Flow{Pair: p.pairOf(s, e), RPS: rps})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b model.Flow) int { return a.Pair - b.Pair })
+	return out
+}
+
+// pairOf returns the pair of a source and an engine of the whole.
+func (p *pooling) pairOf(s, e int32) int {
+	lo, hi := p.whole.Row[s], p.whole.Row[s+1]
+	i, _ := slices.BinarySearch(p.whole.Col[lo:hi], e)
+	return lo + i
+}
+
+// expandError names all members of what cannot be served.
+func (p *pooling) expandError(x *model.Infeasible) *model.Infeasible {
+	out := *x
+	out.Sources, out.Engines = expandAll(x.Sources, p.sources), expandAll(x.Engines, p.engines)
+	out.Pairs = nil
+	for _, k := range x.Pairs {
+		i, _ := slices.BinarySearch(p.Row, k+1)
+		for _, s := range p.sources[i-1] {
+			for _, e := range p.engines[p.Col[k]] {
+				out.Pairs = append(out.Pairs, p.pairOf(s, e))
+			}
+		}
+	}
+	slices.Sort(out.Pairs)
+	return &out
+}
+
+func expandAll(list []int, members [][]int32) []int {
+	var out []int
+	for _, i := range list {
+		for _, x := range members[i] {
+			out = append(out, int(x))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
