@@ -11,6 +11,7 @@ type builder struct {
 	flowOnly  bool     // costs are 0 but for the bypass: a maximum flow
 	fairTo    *int     // priority whose sources share what bypasses; nil: none
 	bigPrice  float64  // of the bypass
+	final     float64  // tolerance at the end
 	ownArc    []int32  // arc above each engine, cap and group node; -1: none
 	bypass    []int32  // arc from a node to the root at bigPrice; -1: none
 	firstPair int32    // arcs from here on are pairs
@@ -33,6 +34,7 @@ func newBuilder(p *program, flowOnly bool, fairTo *int) *builder {
 	default:
 		b.bigPrice = 8 * p.dearest
 	}
+	b.final = max(finalTolerance, priceRounding*b.bigPrice)
 	n := int(p.rootNode())
 	b.ownArc, b.bypass = make([]int32, n), make([]int32, n)
 	b.bigPrice = 1
@@ -89,18 +91,23 @@ func (b *builder) addSmooth(tail, head int32, cost *smooth, flow float64) int32 
 	return a
 }
 
+// churnTie is the least penalty of leaving, in final tolerances: of plans that
+// cost the same the one that moves least is taken. It adds no more than itself
+// to the gap.
+const churnTie = 20
+
 // addPair makes pair k of source s an arc with a flow and returns it.
 func (b *builder) addPair(s int32, k int, flow float64) int32 {
 	b.active[k/64] |= 1 << (k % 64)
 	b.pairs = append(b.pairs, k)
 	tail, head := b.tail(s, k), b.engine(b.Col[k])
 	slope, upper := b.CostMs[k]*b.perWork[s], b.upper(s, k)
-	if !b.flowOnly && b.Stay != nil && b.Stay[k] > 0 && b.StayPenaltyMs[k] > 0 {
+	if !b.flowOnly && b.Stay != nil && b.Stay[k] > 0 {
 		kept := b.Stay[k]
 		if b.Lower != nil {
 			kept -= b.Lower[k]
 		}
-		penalty := b.StayPenaltyMs[k] * b.perWork[s]
+		penalty := max(churnTie*b.final, b.StayPenaltyMs[k]*b.perWork[s])
 		kept *= b.perRPS[s]
 		switch {
 		case kept >= upper:

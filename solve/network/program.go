@@ -16,6 +16,7 @@ type program struct {
 	perWork   []float64 // per source: CostMs[k] perWork = price units per unit of flow
 	perRPS    []float64 // per source: units of flow of one req/s
 
+	typical float64 // cost of a unit with delay, about
 	dearest float64 // more than any pair and any load cost together, >= 1
 
 	supply  []float64
@@ -83,8 +84,10 @@ func newProgram(m *model.Problem, count []int) (*program, error) {
 	return p, nil
 }
 
-// scale chooses units in which a mean source has supply 1 and a mean request
-// costs 1 per unit. Powers of two, so that scaling is exact.
+// scale chooses units in which a mean source has supply 1 and costs are about 1
+// on average at its cheapest engine without delay. The objective is not below
+// that, so tolerances in this unit are relative to it. Powers of two, so that
+// scaling is exact.
 func (p *program) scale() {
 	work, cost := 0.0, 0.0
 	least, most := p.costRanges()
@@ -94,14 +97,19 @@ func (p *program) scale() {
 			cost += least[s] * p.Sources[s].DemandRPS
 		}
 	}
+	delay := 0.0
 	for e := range p.Engines {
 		if d := p.Engines[e].Delay; d != nil {
 			_, half := d.Marginal(d.Limit / 2)
-			cost += half * work / float64(len(p.Engines))
+			delay += half * work / float64(len(p.Engines))
 		}
 	}
 	p.flowUnit = powerOfTwo(work / float64(max(1, len(p.Sources))))
 	p.priceUnit = powerOfTwo(cost / work)
+	if cost == 0 {
+		p.priceUnit = powerOfTwo(delay / work)
+	}
+	p.typical = max(1, (cost+delay)/work/p.priceUnit)
 	p.perWork = make([]float64, len(p.Sources))
 	p.perRPS = make([]float64, len(p.Sources))
 	for s := range p.Sources {

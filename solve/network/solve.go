@@ -124,19 +124,24 @@ var errNotPolished = errors.New("network: optimum not reached in the rounds allo
 const (
 	// firstTolerance ends the pivots on the shortlists.
 	firstTolerance = 1e-2
+	// roundTolerance is that of the first round on all pairs; both in typical
+	// costs.
+	roundTolerance = 1e-4
 	maxRounds      = 40
-	// finalTolerance is how negative a reduced cost may be at the end, in
-	// mean costs: the relative gap is at most that.
+	// finalTolerance is how negative a reduced cost may be at the end: the
+	// relative gap is at most that. Below priceRounding of the price of the
+	// bypass, a sum of prices is rounding.
 	finalTolerance = 1e-11
+	priceRounding  = 1e-14
 )
 
 // run alternates between the simplex on the grid and the polish on the tree,
 // with ever finer grids, until polishing arrives and no pair could do better.
 func (b *builder) run(ctx context.Context) error {
-	if err := b.optimize(ctx, firstTolerance, false); err != nil {
+	if err := b.optimize(ctx, firstTolerance*b.typical, false); err != nil {
 		return err
 	}
-	tolerance, finest := 1e-4, false
+	tolerance, finest := roundTolerance*b.typical, false
 	for round := range maxRounds {
 		b.progress(fmt.Sprintf("round %d: %d pivots, %d arcs", round+1, b.steps, len(b.arcs)))
 		// Later on few pairs are better: passes over all of them in parallel
@@ -150,11 +155,11 @@ func (b *builder) run(ctx context.Context) error {
 		if finest && b.trueSlack() <= gridTolerance {
 			return nil // the polish does not arrive, but nothing can be gained
 		}
-		if b.polish(polishTries) && b.trueSlack() <= finalTolerance && b.addBetter(finalTolerance) == 0 {
+		if b.polish(polishTries) && b.trueSlack() <= b.final && b.addBetter(b.final) == 0 {
 			return nil
 		}
 		finest = b.regrid(gridShrink)
-		tolerance = max(finalTolerance, tolerance*gridShrink*gridShrink)
+		tolerance = max(b.final, tolerance*gridShrink*gridShrink)
 	}
 	return errNotPolished
 }

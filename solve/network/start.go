@@ -51,7 +51,8 @@ func (p *program) startPrices() []float64 {
 	step := 0
 	budget := pairsPerNode * (len(p.Sources) + len(p.Engines))
 	cold := max(coldest, coldestGap/float64(len(p.Engines)))
-	for t := hottest; t > cold && f.asked < budget; t /= 2 {
+	for heat := hottest; heat > cold && f.asked < budget; heat /= 2 {
+		t := heat * p.typical
 		before = append(before[:0], f.prices...)
 		if hotter != nil {
 			for e := range f.prices {
@@ -60,7 +61,7 @@ func (p *program) startPrices() []float64 {
 		}
 		hotter = append(hotter[:0], before...)
 		for range stepsPerHeat {
-			f.spread(t, step)
+			f.spread(t, heat, step)
 			f.meet(t)
 			f.level()
 			step++
@@ -74,8 +75,8 @@ func (p *program) startPrices() []float64 {
 }
 
 // spread computes the loads that the soft choices of sources make.
-func (f *softener) spread(t float64, step int) {
-	rows := max(int(sampleRows*hottest/t), pairsPerEngine*len(f.Engines)*len(f.Sources)/max(1, f.Pairs()))
+func (f *softener) spread(t, heat float64, step int) {
+	rows := max(int(sampleRows*hottest/heat), pairsPerEngine*len(f.Engines)*len(f.Sources)/max(1, f.Pairs()))
 	stride := max(1, len(f.Sources)/rows)
 	sources := (len(f.Sources) - step%stride + stride - 1) / stride
 	row := make([]int, sources+1)
