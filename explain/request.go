@@ -47,10 +47,11 @@ func PlaceRequest(s *snapshot.Snapshot, r Request) (*Placement, error) {
 		trusted = append(trusted, name)
 		header[textproto.CanonicalMIMEHeaderKey(name)] = []string{value}
 	}
-	table, err := pick.NewTable(s, r.Cluster, trusted...)
+	table, err := pick.NewTable(s, r.Cluster)
 	if err != nil {
 		return nil, badQuestion("%v", err)
 	}
+	table = table.Trusting(trusted...)
 	out := &Placement{Cluster: r.Cluster, Keyless: r.Key == ""}
 	class := table.Class(r.Class)
 	if r.Class == "" {

@@ -19,10 +19,11 @@ func TestMatch(t *testing.T) {
 	}
 	s := testSnapshot(evenQuotas(1), 0)
 	s.Classes = append(classes, s.Classes...)
-	table, err := NewTable(s, "c", "X-Tier", "x-region")
+	untrusting, err := NewTable(s, "c")
 	if err != nil {
 		t.Fatal(err)
 	}
+	table := untrusting.Trusting("X-Tier", "x-region")
 	if got := len(table.Classes()); got != len(classes)+1 {
 		t.Fatalf("%d classes", got)
 	}

@@ -9,6 +9,7 @@ package pick
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -38,13 +39,13 @@ type engine struct {
 	maxContextTokens int64 // 0: any
 }
 
-// NewTable builds the table of one cluster. Classes may match on a header only
-// if it is one of trustedHeaders; a class that wants another one matches
-// nothing, because its header could come from anybody.
+// NewTable builds the table of one cluster. It trusts no header: a class that
+// matches on one matches nothing, because the header could come from anybody;
+// see [Table.Trusting].
 //
 // NewTable checks what its own work rests on (names, order of the layout) and
 // reports every problem; the checks of meaning are those of package snapshot.
-func NewTable(s *snapshot.Snapshot, cluster string, trustedHeaders ...string) (*Table, error) {
+func NewTable(s *snapshot.Snapshot, cluster string) (*Table, error) {
 	t := &Table{
 		snapshot: s, cluster: cluster,
 		byName: make(map[string]int, len(s.Engines)), byClass: make(map[string]int, len(s.Classes)),
@@ -55,7 +56,7 @@ func NewTable(s *snapshot.Snapshot, cluster string, trustedHeaders ...string) (*
 		c := &t.classes[i]
 		c.Spec = &s.Classes[i]
 		c.table = t
-		c.matcher = newMatcher(c.Spec, trustedHeaders)
+		c.matcher = newMatcher(c.Spec, nil)
 		if _, twice := t.byClass[c.Spec.Name]; twice {
 			errs = append(errs, fmt.Errorf("class %q is there twice", c.Spec.Name))
 		}
@@ -91,6 +92,19 @@ func NewTable(s *snapshot.Snapshot, cluster string, trustedHeaders ...string) (*
 		return nil, fmt.Errorf("pick: %w", err)
 	}
 	return t, nil
+}
+
+// Trusting returns a table whose classes may match on these headers, and else
+// is t.
+func (t *Table) Trusting(headers ...string) *Table {
+	next := *t
+	next.classes = slices.Clone(t.classes)
+	for i := range next.classes {
+		c := &next.classes[i]
+		c.table = &next
+		c.matcher = newMatcher(c.Spec, headers)
+	}
+	return &next
 }
 
 // addEngines fills the tables of engines, models and capabilities.

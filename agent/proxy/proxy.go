@@ -151,7 +151,7 @@ func (p *Proxy) rebuild() {
 	}
 	engines := p.table.Engines()
 	next := &plan{
-		config: p.config, table: p.table,
+		config: p.config, table: p.table.Trusting(p.config.TrustedHeaders...),
 		pools:                make([]pool, len(engines)),
 		stay:                 make([]uint64, len(engines)),
 		routes:               make([]atomic.Pointer[metrics.Route], len(p.table.Classes())*len(engines)),

@@ -42,7 +42,6 @@ type Options struct {
 
 // Serving is the snapshot in service.
 type Serving struct {
-	Table    *pick.Table
 	Snapshot *snapshot.Snapshot
 	Digest   string // of the signed bytes
 	KeyIDs   []uint64
@@ -218,16 +217,16 @@ func (r *Reloader) adopt(next *candidate, event Event) {
 		}
 	}
 	// Everything that can fail is above this line: from here on the new snapshot
-	// is served, and nothing of the old one is.
+	// is served, and nothing of the old one is. Published first: who asks for
+	// what is in service may send requests by it.
+	if r.options.Publish != nil {
+		r.options.Publish(next.table)
+	}
 	r.serving.Store(&Serving{
-		Table:    next.table,
 		Snapshot: next.accepted.Snapshot,
 		Digest:   next.accepted.Digest,
 		KeyIDs:   next.accepted.KeyIDs,
 	})
-	if r.options.Publish != nil {
-		r.options.Publish(next.table)
-	}
 	r.staleTold = event.Expired
 	r.tell(event)
 }

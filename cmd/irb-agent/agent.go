@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -182,8 +181,7 @@ func (a *agent) close() {
 }
 
 func (a *agent) build(s *snapshot.Snapshot) (*pick.Table, error) {
-	c := a.config.Load()
-	return pick.NewTable(s, c.Cluster, c.TrustedHeaders...)
+	return pick.NewTable(s, a.config.Load().Cluster)
 }
 
 func (a *agent) publish(t *pick.Table) {
@@ -281,13 +279,6 @@ func (a *agent) takeConfig() error {
 	old := a.config.Load()
 	if keys := config.NeedsRestart(old, next); len(keys) > 0 {
 		return fmt.Errorf("a restart is needed for: %s", strings.Join(keys, ", "))
-	}
-	if serving := a.reloader.Serving(); serving != nil && !slices.Equal(old.TrustedHeaders, next.TrustedHeaders) {
-		t, err := pick.NewTable(serving.Snapshot, next.Cluster, next.TrustedHeaders...)
-		if err != nil {
-			return err
-		}
-		defer a.proxy.SetTable(t)
 	}
 	// Everything that can fail is above this line.
 	_ = a.level.UnmarshalText([]byte(next.Log.Level))

@@ -47,7 +47,7 @@ func checkAll(path string, stdout, stderr io.Writer, now time.Time) int {
 	}
 	accepted, err := snapshot.Accept(file, snapshot.Rules{Fleet: c.Fleet, Cluster: c.Cluster, Trusted: keys, Now: now})
 	if err == nil {
-		_, err = pick.NewTable(accepted.Snapshot, c.Cluster, c.TrustedHeaders...)
+		_, err = pick.NewTable(accepted.Snapshot, c.Cluster)
 	}
 	if err != nil {
 		complain(stderr, fmt.Errorf("%s: %w", c.Weights, err))

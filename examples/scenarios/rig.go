@@ -67,7 +67,7 @@ func newRig(agents int, rps float64) (*rig, error) {
 		r.engines, urls = append(r.engines, e), append(urls, url)
 	}
 	s := plan(urls, rps, r.capacity/engineCount)
-	if r.table, err = pick.NewTable(s, "here", "X-Tier"); err != nil {
+	if r.table, err = pick.NewTable(s, "here"); err != nil {
 		return nil, err
 	}
 	for range agents {
