@@ -110,7 +110,13 @@ func (o *oddity) curves() curves {
 			profile.Curve{V: []float64{0}, Ms: []float64{8 * o.time}, PS: true},
 		}
 	}
-	return randomCurves(o.rng)
+	c := randomCurves(o.rng)
+	for _, ms := range [][]float64{c.ttft.Ms, c.tbot.Ms} {
+		for i := range ms {
+			ms[i] *= o.time
+		}
+	}
+	return c
 }
 
 func (o *oddity) addSources() {
