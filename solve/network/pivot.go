@@ -27,6 +27,7 @@ type cycle struct {
 	slope float64 // of the cost of the cycle, < 0
 	theta float64 // flow that is pushed
 	block int32   // the arc that leaves
+	order int     // how many bent arcs come before it, on the way from k
 	side
 }
 
@@ -36,16 +37,20 @@ type cycle struct {
 //
 // No cycling: the leaving arc is the last blocking one in the direction of the
 // push from the apex, which keeps the tree strongly feasible. Hence a pivot
-// with no flow to push blocks between k and the apex, and lowers the prices of
-// the nodes between there and k by more than the tolerance of pricing; only
-// finitely many such pivots can follow each other (Cunningham 1976). All other
-// pivots lower the cost.
+// with no flow to push blocks between k and the apex. There, on the way from k
+// to the apex, it goes through breakpoints one by one, and ends at the first
+// arc that blocks or whose breakpoint makes the cycle not worth it: so the
+// prices of all nodes that change their place in the tree fall by more than the
+// tolerance, and no others change. Only finitely many such pivots can follow
+// each other (Cunningham 1976). All other pivots lower the cost.
 func (g *graph) pivot(a int32, tolerance float64) {
 	c := g.orient(a)
 	g.findApex(&c)
 	g.block(&c)
 	g.longStep(&c, tolerance)
-	g.lastBlocked(&c)
+	if c.theta > 0 {
+		g.lastBlocked(&c)
+	}
 	g.push(&c)
 	g.exchange(&c)
 	g.steps++
@@ -83,8 +88,9 @@ func (g *graph) block(c *cycle) {
 	g.turns = g.turns[:0]
 	c.theta, c.block = math.Inf(1), -1
 	see := func(a int32, grow bool, at side) {
+		before := len(g.turns)
 		if room := g.room(a, grow, at); room < c.theta {
-			c.theta, c.block, c.side = room, a, at
+			c.theta, c.block, c.order, c.side = room, a, before, at
 		}
 	}
 	for v := c.k; v != c.apex; v = g.nodes[v].parent {
@@ -150,16 +156,19 @@ func (g *graph) room(a int32, grow bool, where side) float64 {
 	return st.flow
 }
 
-// longStep finds the breakpoint from which on the cycle is not worth the push, if that comes before the blocking arc.
+// longStep finds the breakpoint from which on the cycle is not worth the push, if
+// that comes before the blocking arc. Where nothing can be pushed, before means
+// nearer to k.
 func (g *graph) longStep(c *cycle, tolerance float64) {
 	for len(g.turns) > 0 {
-		t := &g.turns[0]
-		for i := range g.turns {
-			if g.turns[i].at < t.at {
-				t = &g.turns[i]
+		i := 0
+		for j := range g.turns {
+			if g.turns[j].at < g.turns[i].at {
+				i = j
 			}
 		}
-		if t.at >= c.theta {
+		t := &g.turns[i]
+		if t.at > c.theta || t.at == c.theta && (t.at > 0 || i >= c.order) {
 			return
 		}
 		st := &g.state[t.a]
@@ -183,24 +192,19 @@ func (g *graph) longStep(c *cycle, tolerance float64) {
 	}
 }
 
-// push moves the flow, and shifts prices below bent arcs that came to another
-// segment.
+// push moves the flow.
 func (g *graph) push(c *cycle) {
-	if c.theta > 0 {
-		for v := c.k; v != c.apex; v = g.nodes[v].parent {
-			g.move(g.nodes[v].pred, c.theta, !g.isUp(v))
-		}
-		for v := c.l; v != c.apex; v = g.nodes[v].parent {
-			g.move(g.nodes[v].pred, c.theta, g.isUp(v))
-		}
-		g.move(c.enter, c.theta, g.arcs[c.enter].tail == c.k)
+	if c.theta <= 0 {
+		return
 	}
+	for v := c.k; v != c.apex; v = g.nodes[v].parent {
+		g.move(g.nodes[v].pred, c.theta, !g.isUp(v))
+	}
+	for v := c.l; v != c.apex; v = g.nodes[v].parent {
+		g.move(g.nodes[v].pred, c.theta, g.isUp(v))
+	}
+	g.move(c.enter, c.theta, g.arcs[c.enter].tail == c.k)
 	g.settle(c)
-	for _, t := range g.turns {
-		if t.a != c.block && t.a != c.enter {
-			g.bendTo(t.a, t.below)
-		}
-	}
 }
 
 // move changes a flow by theta; at the end of its domain it is exactly there.
@@ -221,9 +225,6 @@ func (g *graph) move(a int32, theta float64, grow bool) {
 // settle puts the leaving arc exactly at its bound or breakpoint.
 func (g *graph) settle(c *cycle) {
 	st := &g.state[c.block]
-	if c.theta <= 0 {
-		return
-	}
 	lo, hi := st.lo, st.hi
 	if st.cost == nil {
 		lo = 0
@@ -235,30 +236,27 @@ func (g *graph) settle(c *cycle) {
 	}
 }
 
-// bendTo takes the segment of the bent basic arc a above v at its present flow.
-func (g *graph) bendTo(a, v int32) {
-	x := &g.arcs[a]
-	old, up := x.up, x.tail == v
-	g.join(a, up)
-	if up {
-		g.shift(v, x.up-old)
-	} else {
-		g.shift(v, old-x.up)
-	}
-}
-
-// exchange swaps the leaving arc for the entering one in the tree.
+// exchange swaps the leaving arc for the entering one in the tree and sets the
+// prices that follow.
 func (g *graph) exchange(c *cycle) {
-	if c.block == c.enter {
-		g.rest(c.enter)
-		return
-	}
 	in, at := c.l, c.k
 	if c.onKSide {
 		in, at = c.k, c.l
 	}
-	g.rehang(c.below, in, at, c.enter)
+	if c.block != c.enter {
+		g.rehang(c.below, in, at, c.enter)
+	}
 	g.rest(c.block)
+	// Only now: an arc that was turned over takes the segment in which it can
+	// move towards the root the other way round.
+	for _, t := range g.turns {
+		if t.a != c.block && t.a != c.enter {
+			g.bendTo(t.a)
+		}
+	}
+	if c.block == c.enter {
+		return
+	}
 	up := g.isUp(in)
 	g.join(c.enter, up)
 	slope := g.arcs[c.enter].up
@@ -266,4 +264,21 @@ func (g *graph) exchange(c *cycle) {
 		slope = -slope
 	}
 	g.shift(in, g.prices[at]+slope-g.prices[in])
+}
+
+// bendTo takes the segment of the bent arc a of the tree at its present flow.
+func (g *graph) bendTo(a int32) {
+	x := &g.arcs[a]
+	v := x.tail
+	up := g.nodes[v].pred == a
+	if !up {
+		v = x.head
+	}
+	old := x.up
+	g.join(a, up)
+	if up {
+		g.shift(v, x.up-old)
+	} else {
+		g.shift(v, old-x.up)
+	}
 }
