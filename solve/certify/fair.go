@@ -91,10 +91,23 @@ func (f *fairness) markGroups() {
 				in.add(flow.RPS)
 			}
 		}
-		slack := slackTol * f.p.Sources[s].DemandRPS
+		slack := f.slack(s)
 		f.groupAtMax = append(f.groupAtMax, in.value() >= group.MaxRPS-slack)
 		f.groupAtMin = append(f.groupAtMin, in.value() <= group.MinRPS+slack)
 	}
+}
+
+// slack is what counts as no slack on a bound of source s, in req/s: a part of
+// its demand, and the rounding of rates beside which its own are near 0.
+func (f *fairness) slack(s int) float64 {
+	source := &f.p.Sources[s]
+	return slackTol*source.DemandRPS + ResidualTol*smallRow*f.totalWork/source.Work
+}
+
+// fairTol is by how much fractions of source s may differ for no reason.
+func (f *fairness) fairTol(s int) float64 {
+	source := &f.p.Sources[s]
+	return FairTol + ResidualTol*smallRow*f.totalWork/(source.Work*source.DemandRPS)
 }
 
 // fraction is the part of its demand that source s is served.
@@ -109,7 +122,7 @@ func (f *fairness) check(priorities []int) error {
 		f.seenCap = make([]bool, len(f.p.Caps))
 		var refused []int
 		for s := range f.p.Sources {
-			if f.p.Sources[s].Priority == priority && f.fraction(s) < 1-FairTol {
+			if f.p.Sources[s].Priority == priority && f.fraction(s) < 1-f.fairTol(s) {
 				refused = append(refused, s)
 			}
 		}
@@ -142,7 +155,7 @@ func (f *fairness) search(s int) int {
 				if f.seenSource[t] || !f.canLower(int(i), t) {
 					continue
 				}
-				if f.p.Sources[t].Priority == f.p.Sources[s].Priority && f.fraction(t) > f.fraction(s)+FairTol {
+				if f.p.Sources[t].Priority == f.p.Sources[s].Priority && f.fraction(t) > f.fraction(s)+f.fairTol(t) {
 					return t
 				}
 				f.seenSource[t] = true
@@ -170,7 +183,7 @@ func (f *fairness) roomWanted(s int) []int32 {
 			x = f.s.Flows[i].RPS
 			i++
 		}
-		if f.p.Upper != nil && x >= f.p.Upper[k]-slackTol*f.p.Sources[s].DemandRPS || f.inGroup(s, e, f.groupAtMax) {
+		if f.p.Upper != nil && x >= f.p.Upper[k]-f.slack(s) || f.inGroup(s, e, f.groupAtMax) {
 			continue
 		}
 		full := -1
@@ -197,7 +210,7 @@ func (f *fairness) roomWanted(s int) []int32 {
 // canLower says whether source t could send less of flow i.
 func (f *fairness) canLower(i, t int) bool {
 	flow := f.s.Flows[i]
-	least := slackTol * f.p.Sources[t].DemandRPS
+	least := f.slack(t)
 	if f.p.Lower != nil {
 		least += f.p.Lower[flow.Pair]
 	}

@@ -80,6 +80,10 @@ type residual struct {
 	ratio  float64 // excess / size
 }
 
+// smallRow is the size of a row as a part of all demand below which it is no
+// longer judged by its own.
+const smallRow = 1e-3
+
 // keep keeps the larger of two residuals, the first of equal ones.
 func (w *residual) keep(r residual) {
 	if r.ratio > w.ratio {
@@ -100,7 +104,7 @@ func (w *residual) equal(r row, x, want, size, total float64) {
 }
 
 func (w *residual) record(r row, excess, size, total float64) {
-	size += total / 1000
+	size += smallRow * total
 	if excess > 0 {
 		w.keep(residual{row: r, excess: excess, size: size, ratio: excess / size})
 	}

@@ -68,17 +68,17 @@ func (c *checker) checkCut(priority int) error {
 // cut bounds the work that sources of priority >= P can have served, by weak
 // duality of maximum flow and minimum cut:
 //
-//	sum over sources outside the cut   w_s DemandRPS_s
-//	+ engines of the cut               Limit_e
+//	engines of the cut                 Limit_e
 //	+ caps of the cut                  MaxWork_c
-//	+ groups of the cut's sources      w_s MaxRPS_g
-//	+ other pairs of the cut's sources w_s Upper_k
-//	- what minima make others send over these engines and caps
+//	+ sources of the cut               the most that passes these engines and caps
+//	+ other sources of priority >= P   demand less the least that cannot pass them
+//	- sources of lower priority        the least that cannot pass them
 //
-// where an engine under a cap of the cut, and a group or pair onto an engine
-// that the cut covers already, need not be counted again. It holds for any
-// choice of sets; the solver's makes it tight. (Not where only the end of a
-// split-work sink stops more work: such an end is no limit on work.)
+// where an engine under a cap of the cut need not be counted again. What passes
+// them is bounded by demand, by the bounds of pairs and groups, and by the
+// maxima of groups of the cut (see span). It holds for any choice of sets; the
+// solver's makes it tight. (Not where only the end of a split-work sink stops
+// more work: such an end is no limit on work.)
 type cut struct {
 	*checker
 	priority int
@@ -137,94 +137,15 @@ func (c *cut) bound() float64 {
 	}
 	for s := range c.p.Sources {
 		src := &c.p.Sources[s]
-		switch in := src.Priority >= c.priority; {
-		case in && c.sources[s]:
-			total.add(src.Work * min(src.DemandRPS, c.uncovered(s)))
-		case in:
-			total.add(src.Work * src.DemandRPS)
-			total.add(-src.Work * c.forced(s))
+		x := c.span(s)
+		switch stuck := x.lo - x.free; { // what cannot pass the covered engines
+		case src.Priority < c.priority:
+			total.add(-src.Work * stuck)
+		case c.sources[s]:
+			total.add(src.Work * (x.free + x.more))
 		default:
-			total.add(-src.Work * c.forced(s))
+			total.add(src.Work * (src.DemandRPS - stuck))
 		}
 	}
 	return max(0, total.value())
-}
-
-// uncovered returns the req/s that source s can at most send past the engines
-// that the cut covers, by its groups in the cut and its upper bounds.
-func (c *cut) uncovered(s int) float64 {
-	var total sum
-	inGroup := make(map[int32]bool)
-	for _, g := range c.groupsIn(s) {
-		if !c.groups[g] {
-			continue
-		}
-		needed := false
-		for _, e := range c.p.Groups[g].Engines {
-			needed = needed || !c.covered[e]
-			inGroup[e] = true
-		}
-		if needed {
-			total.add(max(0, c.p.Groups[g].MaxRPS-c.forcedInside(s, g)))
-		}
-	}
-	for k := c.p.Row[s]; k < c.p.Row[s+1]; k++ {
-		if e := c.p.Col[k]; c.covered[e] || inGroup[e] {
-			continue
-		}
-		if c.p.Upper == nil {
-			return c.p.Sources[s].DemandRPS
-		}
-		total.add(min(c.p.Upper[k], c.p.Sources[s].DemandRPS))
-	}
-	return total.value()
-}
-
-// forcedInside returns the req/s of a group's maximum that lower bounds spend
-// on covered engines.
-func (c *cut) forcedInside(s, g int) float64 {
-	if c.p.Lower == nil {
-		return 0
-	}
-	var total sum
-	for k := c.p.Row[s]; k < c.p.Row[s+1]; k++ {
-		if e := c.p.Col[k]; c.covered[e] && slices.Contains(c.p.Groups[g].Engines, e) {
-			total.add(c.p.Lower[k])
-		}
-	}
-	return total.value()
-}
-
-// forced returns the req/s that source s must send onto covered engines by its
-// lower bounds, or by a group's minimum where all of the group is covered.
-func (c *cut) forced(s int) float64 {
-	if c.p.Lower == nil && len(c.groupsIn(s)) == 0 {
-		return 0
-	}
-	lower := make(map[int32]float64)
-	all := 0.0
-	if c.p.Lower != nil {
-		for k := c.p.Row[s]; k < c.p.Row[s+1]; k++ {
-			if e := c.p.Col[k]; c.covered[e] {
-				lower[e] = c.p.Lower[k]
-				all += c.p.Lower[k]
-			}
-		}
-	}
-	most := all
-	for _, g := range c.groupsIn(s) {
-		group := &c.p.Groups[g]
-		if group.MinRPS <= 0 {
-			continue
-		}
-		inside, covered := 0.0, true
-		for _, e := range group.Engines {
-			inside += lower[e]
-			covered = covered && c.covered[e]
-		}
-		if covered {
-			most = max(most, all-inside+group.MinRPS)
-		}
-	}
-	return most
 }
