@@ -15,7 +15,6 @@ import (
 	"github.com/irb-project/irb/solve/model"
 	"github.com/irb-project/irb/solve/network"
 	"github.com/irb-project/irb/solve/reason"
-	"github.com/irb-project/irb/solve/shed"
 )
 
 // Options are the choices of one solve that are no part of the fleet.
@@ -80,8 +79,8 @@ func solveCompiled(ctx context.Context, compiled *model.Compiled, progress func(
 // counts is the certificate, not who found the answer.
 func solveCertified(ctx context.Context, p *model.Problem) (*model.Solution, certify.Report, error) {
 	var failed error
-	for _, method := range []func(context.Context, *model.Problem) (*model.Solution, error){simplex, interior.Solve} {
-		solution, err := solveProblem(ctx, p, method)
+	for _, method := range []func(context.Context, *model.Problem) (*model.Solution, error){simplex, interiorPoint} {
+		solution, err := method(ctx, p)
 		if err == nil {
 			oneMore(p, solution)
 			var report certify.Report
@@ -148,6 +147,7 @@ func oneMore(p *model.Problem, s *model.Solution) {
 	}
 }
 
+// simplex decides by itself what is served.
 func simplex(ctx context.Context, p *model.Problem) (*model.Solution, error) {
 	if err := network.Supports(p); err != nil {
 		return nil, err
@@ -155,18 +155,23 @@ func simplex(ctx context.Context, p *model.Problem) (*model.Solution, error) {
 	return network.Solve(ctx, p, network.Options{})
 }
 
-// solveProblem decides what is served where not all demand can be, and then
-// finds the plan of least latency for what is served.
-func solveProblem(ctx context.Context, p *model.Problem, method func(context.Context, *model.Problem) (*model.Solution, error)) (*model.Solution, error) {
+// interiorPoint routes what is served; what that is the network decides first.
+// So that rounding leaves an interior, what just fits is served a little less.
+func interiorPoint(ctx context.Context, p *model.Problem) (*model.Solution, error) {
 	if !p.Shed {
-		return method(ctx, p)
+		return interior.Solve(ctx, p)
 	}
-	served, cuts, err := shed.Serve(p)
+	served, cuts, err := network.Serve(ctx, p)
 	if err != nil {
 		return nil, err
 	}
+	for s := range served {
+		if served[s] < p.Sources[s].DemandRPS {
+			served[s] *= 1 - interior.Margin
+		}
+	}
 	serving := p.Serving(served)
-	solution, err := method(ctx, serving.Problem)
+	solution, err := interior.Solve(ctx, serving.Problem)
 	if err != nil {
 		return nil, err
 	}

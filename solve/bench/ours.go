@@ -17,36 +17,17 @@ import (
 	"github.com/irb-project/irb/solve/certify"
 	"github.com/irb-project/irb/solve/model"
 	"github.com/irb-project/irb/solve/network"
-	"github.com/irb-project/irb/solve/shed"
 )
 
 // solveCertified does what irbctl does between the model and the certified
 // answer.
 func solveCertified(ctx context.Context, p *model.Problem) (*model.Solution, certify.Report, error) {
-	s, err := solveServed(ctx, p)
+	s, err := network.Solve(ctx, p, network.Options{})
 	if err != nil {
 		return nil, certify.Report{}, err
 	}
 	report, err := certify.Check(p, s)
 	return s, report, err
-}
-
-func solveServed(ctx context.Context, p *model.Problem) (*model.Solution, error) {
-	if !p.Shed {
-		return network.Solve(ctx, p, network.Options{})
-	}
-	served, cuts, err := shed.Serve(p)
-	if err != nil {
-		return nil, err
-	}
-	serving := p.Serving(served)
-	s, err := network.Solve(ctx, serving.Problem, network.Options{})
-	if err != nil {
-		return nil, err
-	}
-	s = serving.Widen(p, s)
-	s.ServedRPS, s.ShedCuts = served, cuts
-	return s, nil
 }
 
 // timing is what a process found out about some runs.

@@ -16,6 +16,9 @@ const (
 	// acceptedGap is the certified gap at which an answer counts although the
 	// steps stalled.
 	acceptedGap = 1e-7
+	// Margin is how far, relative, demand must stay below what just fits: the
+	// method needs a point strictly inside all limits.
+	Margin = 1e-10
 )
 
 // Solve returns a certified optimum of p, all of whose demand is routed. The

@@ -8,11 +8,11 @@ import (
 
 	"github.com/irb-project/irb/solve/certify"
 	"github.com/irb-project/irb/solve/model"
+	"github.com/irb-project/irb/solve/network"
 	"github.com/irb-project/irb/solve/rows/rowstest"
-	"github.com/irb-project/irb/solve/shed"
 )
 
-// Where demand is shed, what is served fills engines to 1e-10 of their limits:
+// Where demand is shed, what is served fills engines to Margin of their limits:
 // programs with next to no interior.
 func TestTightCertified(t *testing.T) {
 	for seed := range uint64(200) {
@@ -24,12 +24,15 @@ func TestTightCertified(t *testing.T) {
 		shape.Tables = true
 		p := rowstest.Problem(shape, rng)
 		p.Shed = true
-		served, cuts, err := shed.Serve(p)
+		served, cuts, err := network.Serve(context.Background(), p)
 		if errors.As(err, new(*model.Infeasible)) {
 			continue
 		}
 		if err != nil {
 			t.Fatal(err)
+		}
+		for s := range served {
+			served[s] *= 1 - Margin
 		}
 		serving := p.Serving(served)
 		sol, err := Solve(context.Background(), serving.Problem)

@@ -3,10 +3,49 @@ package network
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/irb-project/irb/solve/model"
 )
+
+// Serve returns how much of each source's demand is served where not all of it
+// can be, in req/s, and a cut for each priority of which something is refused,
+// the highest first. Only limits of work count, not latency; so m may have
+// split work, whose joint limit is one of work.
+//
+// The error is a *model.Infeasible where nothing may ever serve a source or
+// where minima do not fit, that of Supports where bounds are no network, or the
+// context's.
+func Serve(ctx context.Context, m *model.Problem) (servedRPS []float64, cuts []model.ShedCut, err error) {
+	limits := *m
+	limits.Work, limits.Shed, limits.Stay, limits.StayPenaltyMs = model.WorkSingle, true, nil, nil
+	p, err := newProgram(&limits, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	for e := range p.Engines {
+		if limit := p.Engines[e].Limit / p.flowUnit; limit > 0 {
+			p.sinks[e] = &smooth{limit: limit, pieces: []slopePiece{{hi: limit}}}
+		}
+	}
+	if err := errors.Join(p.checkMinimums(), p.checkReach()); err != nil {
+		return nil, nil, err
+	}
+	full := slices.Clone(p.supply)
+	prices := make([]float64, len(p.Engines))
+	if cuts, err = p.shed(ctx, prices, p.cheapest(prices, longlist)); err != nil {
+		return nil, nil, err
+	}
+	servedRPS = make([]float64, len(p.Sources))
+	for s := range p.Sources {
+		servedRPS[s] = p.Sources[s].DemandRPS
+		if refused := full[s] - p.supply[s]; refused > 0 {
+			servedRPS[s] = max(0, servedRPS[s]-refused/p.perRPS[s])
+		}
+	}
+	return servedRPS, cuts, nil
+}
 
 // shed takes from the supplies what cannot be served. Priority by priority,
 // the highest first: as much of its work as possible is served beside that of

@@ -1,6 +1,7 @@
-package shed
+package network
 
 import (
+	"context"
 	"errors"
 	"math"
 	"slices"
@@ -79,7 +80,7 @@ func TestServe(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			served, cuts, err := Serve(test.p)
+			served, cuts, err := Serve(context.Background(), test.p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +105,7 @@ func TestServeBounds(t *testing.T) {
 	p := problem([]float64{10, 10}, demand{1, 12, both()}, demand{0, 8, []int32{0}})
 	p.Lower = []float64{0, 0, 4}
 	p.Upper = []float64{math.Inf(1), 3, math.Inf(1)}
-	served, cuts, err := Serve(p)
+	served, cuts, err := Serve(context.Background(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,10 +115,10 @@ func TestServeBounds(t *testing.T) {
 	if len(cuts) != 2 {
 		t.Errorf("cuts %+v, want one per priority", cuts)
 	}
-	p.Lower[2] = 11
+	p.Lower[0], p.Lower[2] = 3, 8
 	var infeasible *model.Infeasible
-	if _, _, err := Serve(p); !errors.As(err, &infeasible) || !slices.Equal(infeasible.Engines, []int{0}) {
-		t.Errorf("a minimum above the limit gives %v, want engine 0 named", err)
+	if _, _, err := Serve(context.Background(), p); !errors.As(err, &infeasible) || !slices.Equal(infeasible.Engines, []int{0}) {
+		t.Errorf("minima above the limit give %v, want engine 0 named", err)
 	}
 }
 
@@ -125,7 +126,7 @@ func TestServeGroupsAndCaps(t *testing.T) {
 	p := problem([]float64{10, 10, 10}, demand{0, 20, []int32{0, 1, 2}}, demand{0, 20, []int32{0, 1, 2}})
 	p.Caps = []model.WorkCap{{Name: "cap", Engines: []int32{0, 1}, MaxWork: 12}}
 	p.Groups = []model.Group{{Name: "share", Source: 0, Engines: []int32{0, 1}, MaxRPS: 1}}
-	served, cuts, err := Serve(p)
+	served, cuts, err := Serve(context.Background(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func TestServeGroupsAndCaps(t *testing.T) {
 		t.Errorf("cuts %+v, want the cap and engine 2", cuts)
 	}
 	p.Caps = append(p.Caps, model.WorkCap{Name: "other", Engines: []int32{1, 2}, MaxWork: 12})
-	if _, _, err := Serve(p); err == nil {
+	if _, _, err := Serve(context.Background(), p); err == nil {
 		t.Error("overlapping caps are accepted")
 	}
 }
@@ -145,7 +146,7 @@ func TestServeGroupsAndCaps(t *testing.T) {
 func TestServeNothingEligible(t *testing.T) {
 	p := problem([]float64{10}, demand{0, 5, []int32{0}}, demand{3, 5, nil})
 	var infeasible *model.Infeasible
-	if _, _, err := Serve(p); !errors.As(err, &infeasible) || !slices.Equal(infeasible.Sources, []int{1}) {
+	if _, _, err := Serve(context.Background(), p); !errors.As(err, &infeasible) || !slices.Equal(infeasible.Sources, []int{1}) {
 		t.Errorf("error is %v, want source 1 named", err)
 	}
 }
