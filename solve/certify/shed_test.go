@@ -128,6 +128,41 @@ func TestShed(t *testing.T) {
 		}, rule: func(p *model.Problem) {
 			p.Groups = []model.Group{{Name: "g", Source: 0, Engines: []int32{0}, MaxRPS: 50}}
 		}},
+		{name: "minima of two groups onto full engines", edit: func(c *shedCase) {
+			// y must send 30 to a and 20 to b, all of b; the rest of a is x's.
+			c.demand, c.served = []float64{80, 80, 40}, []float64{70, 80, 0}
+			c.capacity, c.pairs = []float64{100, 20, 50}, [][]int{{0}, {0, 1, 2}, {1}}
+			c.flows = [][]float64{{70}, {30, 20, 30}, {0}}
+			c.cuts[0] = model.ShedCut{Priority: 1, Sources: []int{0}, Engines: []int{0, 1}}
+			c.cuts[1] = model.ShedCut{Priority: 0, Sources: []int{0, 2}, Engines: []int{0, 1}}
+		}, rule: func(p *model.Problem) {
+			p.Groups = []model.Group{
+				{Name: "g", Source: 1, Engines: []int32{0}, MinRPS: 30, MaxRPS: 80},
+				{Name: "h", Source: 1, Engines: []int32{1}, MinRPS: 20, MaxRPS: 80},
+			}
+		}},
+		{name: "nested groups in a cut", edit: func(c *shedCase) {
+			// x may send 40 to a and b, 10 of them to b; a minimum of 5 at b counts.
+			c.capacity, c.pairs = []float64{100, 100}, [][]int{{0, 1}, {0}, {0}}
+			c.demand, c.served, c.priority = []float64{80, 10, 10}, []float64{40, 10, 10}, []int{1, 1, 0}
+			c.flows = [][]float64{{35, 5}, {10}, {10}}
+			c.cuts = []model.ShedCut{{Priority: 1, Sources: []int{0}, Groups: []int{0, 1}}}
+		}, rule: func(p *model.Problem) {
+			p.Groups = []model.Group{
+				{Name: "outer", Source: 0, Engines: []int32{0, 1}, MaxRPS: 40},
+				{Name: "inner", Source: 0, Engines: []int32{1}, MinRPS: 5, MaxRPS: 10},
+			}
+		}},
+		{name: "rounding of a source beside which all others are vast", edit: func(c *shedCase) {
+			c.demand, c.served = []float64{80e9, 8e-9, 1e9}, []float64{60e9, 8e-9, 0}
+			c.capacity = []float64{60e9, 60e9}
+			c.flows = [][]float64{{60e9}, {4e-9, 4e-9}, {0}}
+			c.pairs[2] = []int{0}
+			c.cuts = []model.ShedCut{
+				{Priority: 1, Sources: []int{0}, Engines: []int{0}},
+				{Priority: 0, Sources: []int{0, 2}, Engines: []int{0}},
+			}
+		}},
 		{name: "unequal over a cap", edit: func(c *shedCase) {
 			c.capacity = []float64{200, 200}
 			c.pairs = [][]int{{0}, {1}, {1}}

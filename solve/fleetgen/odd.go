@@ -27,9 +27,10 @@ func Odd(seed uint64) *model.Problem {
 	o.addEngines()
 	o.addSources()
 	o.addPairs()
+	o.addCaps()
+	o.addDemand()
 	o.addBounds()
 	o.addStay()
-	o.addCaps()
 	return &o.p
 }
 
@@ -37,6 +38,7 @@ type oddity struct {
 	p          model.Problem
 	rng        *rand.Rand
 	rate, time float64 // scales
+	bounded    bool    // shares and groups will bound routes
 	regionOf   []int
 	baseMs     []float64
 }
@@ -120,44 +122,103 @@ func (o *oddity) curves() curves {
 }
 
 func (o *oddity) addSources() {
-	n := o.few(7)
-	limit := 0.0
-	for e := range o.p.Engines {
-		limit += o.p.Engines[e].Limit
-	}
 	sizes := []float64{1, 1, 1, 0.5, 4}
+	o.p.Shed = o.chance(0.35)
+	for s := range o.few(7) {
+		size := sizes[o.rng.IntN(len(sizes))]
+		o.p.Sources = append(o.p.Sources, model.Source{
+			Cluster: fmt.Sprintf("c%d", s), Class: "chat", Priority: o.rng.IntN(3),
+			PromptTokens: refPrompt * size, OutputTokens: refOutput * size, Work: referenceWork * size,
+		})
+	}
+}
+
+// addDemand sets demands at some part of what can be served, mostly with room
+// for what bounds take away.
+func (o *oddity) addDemand() {
+	part := make([]float64, len(o.p.Sources))
 	total := 0.0
-	part := make([]float64, n)
-	for s := range n {
+	for s := range part {
 		part[s] = float64(int(1) << o.rng.IntN(4))
 		if o.chance(0.1) {
 			part[s] = 1e-9
 		}
 		total += part[s]
 	}
+	o.bounded = o.chance(0.5)
 	load := []float64{1.0 / 1024, 0.25, 0.5, 0.75, 1, 1, 1.25}[o.rng.IntN(7)]
-	o.p.Shed = o.chance(0.35)
-	for s := range n {
-		size := sizes[o.rng.IntN(len(sizes))]
-		src := model.Source{
-			Cluster: fmt.Sprintf("c%d", s), Class: "chat", Priority: o.rng.IntN(3),
-			PromptTokens: refPrompt * size, OutputTokens: refOutput * size, Work: referenceWork * size,
-		}
-		src.DemandRPS = max(load*limit, o.rate) * part[s] / total / src.Work
-		o.p.Sources = append(o.p.Sources, src)
+	if o.bounded && !o.p.Shed && o.chance(0.8) {
+		load = min(load, 0.5)
 	}
+	most := o.servable(part)
+	if most == 0 {
+		most = o.rate * referenceWork / total // some source has no engine
+	}
+	for s := range part {
+		o.p.Sources[s].DemandRPS = load * most * part[s] / o.p.Sources[s].Work
+	}
+}
+
+// servable returns the largest factor on demands in the given parts, in work/s,
+// at which every set of sources fits what it reaches.
+func (o *oddity) servable(part []float64) float64 {
+	least := math.Inf(1)
+	for set := 1; set < 1<<len(part); set++ {
+		demand := 0.0
+		reached := make([]bool, len(o.p.Engines))
+		for s := range part {
+			if set&(1<<s) == 0 {
+				continue
+			}
+			demand += part[s]
+			for _, e := range o.p.Col[o.p.Row[s]:o.p.Row[s+1]] {
+				reached[e] = true
+			}
+		}
+		least = min(least, o.capacity(reached)/demand)
+	}
+	return least
+}
+
+// capacity returns what a set of engines may take: caps are of one engine or
+// of a region.
+func (o *oddity) capacity(set []bool) (total float64) {
+	limit := make([]float64, len(set))
+	for e, in := range set {
+		if in {
+			limit[e] = o.p.Engines[e].Limit
+		}
+	}
+	for _, c := range slices.Backward(o.p.Caps) { // inner ones first
+		work := 0.0
+		for _, e := range c.Engines {
+			work += limit[e]
+		}
+		if work > c.MaxWork {
+			for _, e := range c.Engines {
+				limit[e] *= c.MaxWork / work
+			}
+		}
+	}
+	for _, l := range limit {
+		total += l
+	}
+	return total
 }
 
 func (o *oddity) addPairs() {
 	eligible := []float64{1, 1, 0.8, 0.4}[o.rng.IntN(4)]
 	coarse := o.chance(0.5)
+	lost := o.chance(0.03) // sources that nothing may serve are left so
 	o.p.Row = []int{0}
 	for s := range o.p.Sources {
 		src := &o.p.Sources[s]
 		near := o.rng.IntN(3)
 		twin := s > 0 && o.chance(0.2) // routes like the source before
+		sure := o.rng.IntN(len(o.p.Engines))
 		for e := range o.p.Engines {
-			if o.p.Engines[e].Limit <= 0 || !o.chance(eligible) && !(twin && o.pair(s-1, e) >= 0) {
+			chosen := o.chance(eligible) || e == sure && !lost || twin && o.pair(s-1, e) >= 0
+			if o.p.Engines[e].Limit <= 0 || !chosen {
 				continue
 			}
 			rtt := 200 * o.rng.Float64()
@@ -189,7 +250,10 @@ func (o *oddity) pair(s, e int) int {
 }
 
 func (o *oddity) addBounds() {
-	if o.chance(0.4) {
+	if !o.bounded {
+		return
+	}
+	if o.chance(0.7) {
 		o.p.Lower = make([]float64, o.p.Pairs())
 		o.p.Upper = make([]float64, o.p.Pairs())
 		share := []float64{1, 0.75, 0.5}[o.rng.IntN(3)]
@@ -207,7 +271,7 @@ func (o *oddity) addBounds() {
 			}
 		}
 	}
-	if !o.chance(0.4) {
+	if !o.chance(0.7) {
 		return
 	}
 	for s := range o.p.Sources {
