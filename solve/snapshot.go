@@ -79,6 +79,7 @@ func snapshotClasses(classes []model.Class) []snapshot.Class {
 		out[i] = snapshot.Class{
 			Name: c.Name, Model: c.Model, Priority: c.Priority,
 			Residency: c.Residency, Requires: c.Requires, MaxContextTokens: c.ContextTokens,
+			Guard: snapshot.Guard(c.Guard),
 			Match: snapshot.Match{
 				Path: c.Match.Path, Methods: c.Match.Methods, Models: c.Match.Models,
 				Identity: c.Match.Identity, Headers: c.Match.Headers,

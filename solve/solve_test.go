@@ -6,10 +6,14 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/irb-project/irb/agent/snapshot"
 	"github.com/irb-project/irb/solve/certify"
@@ -270,6 +274,28 @@ func TestInfeasibleNamesTheBindingSet(t *testing.T) {
 	for _, want := range []string{"us-east/default", "us-west/default", "320 req/s", "a-1, c-1", "at most 180", "short by 140 req/s"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q: %v", want, err)
+		}
+	}
+}
+
+// TestGuardTravels: what the policy says of a class's guards, at both ends of
+// its ranges, is in a snapshot that agents accept.
+func TestGuardTravels(t *testing.T) {
+	for _, text := range []string{
+		"retry_attempts = 1\nretry_budget_ratio = 0\nretry_budget_floor = 0\nttft_timeout_ms = 10\nidle_timeout_ms = 10\ntotal_timeout_ms = 10\n",
+		"retry_attempts = 10\nretry_budget_ratio = 1\nretry_budget_floor = 1000\nttft_timeout_ms = 3600000\nidle_timeout_ms = 3600000\ntotal_timeout_ms = 86400000\n",
+	} {
+		policy := filepath.Join(t.TempDir(), "policy.toml")
+		if err := os.WriteFile(policy, []byte("[[class]]\nname = \"chat\"\n[class.guard]\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		fleet, err := input.Read(input.Paths{Folder: "../examples/two-regions", Policy: policy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := build(t, plan(t, fleet, nil), nil).Classes[0].Guard
+		if diff := cmp.Diff(snapshot.Guard(fleet.Policy.Classes[0].Guard), got); diff != "" || got.RetryAttempts == 0 || got.RetryBudgetFloor == nil || got.TotalTimeoutMs == 0 {
+			t.Errorf("guard is %+v: %s", got, diff)
 		}
 	}
 }

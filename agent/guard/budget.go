@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/irb-project/irb/agent/signal"
+	"github.com/irb-project/irb/agent/snapshot"
 )
 
 const (
@@ -26,10 +27,12 @@ const (
 	noBudget   = 0.95
 )
 
-// budget is a bucket of retry tokens of the classes that reach the same engines.
-// Each request puts a share of a token in;
-// a retry takes one out, in one atomic step.
+// budget is a bucket of retry tokens of the classes that reach the same engines,
+// or of one class alone that has a ratio or floor of its own. Each request puts
+// a share of a token in; a retry takes one out, in one atomic step.
 type budget struct {
+	own *snapshot.Guard // of the class; nil: the agent's settings
+
 	tokens  atomic.Int64 // in 1/tokenUnit
 	deposit atomic.Int64 // per request
 	cap     atomic.Int64
@@ -40,16 +43,34 @@ type budget struct {
 	answers   answers // of all endpoints, decayed
 }
 
-// Deposit counts a request.
-func (c *Class) Deposit() {
-	if c.peers == nil {
+// addBudget gives the class the budget that it shares with its peers, or one of
+// its own, with what the last plan's had saved.
+func (c *Class) addBudget(old *Class) {
+	c.budget = c.peers.budgets[0]
+	own := &c.plan.spec.Snapshot.Classes[c.number].Guard
+	if own.RetryBudgetRatio == nil && own.RetryBudgetFloor == nil {
 		return
 	}
-	b := c.peers.budget
+	c.budget = &budget{own: own}
+	if old != nil && old.budget != nil && old.budget.own != nil {
+		c.budget.tokens.Store(old.budget.tokens.Load())
+		c.budget.rate, c.budget.answers = old.budget.rate, old.budget.answers
+	}
+	c.reserve = 0 // nobody else is there to leave tokens to
+	c.peers.budgets = append(c.peers.budgets, c.budget)
+}
+
+// Deposit counts a request.
+func (c *Class) Deposit() {
+	b := c.budget
+	if b == nil {
+		return
+	}
 	b.count.Add(1)
 	b.add(b.deposit.Load())
 	if c.preferred.Load() {
-		if n := c.tokens.Add(int64(tokenUnit * c.plan.guard.settings.Load().RetryRatio)); n > preferredTokens*tokenUnit {
+		ratio, _ := b.limits(c.plan.guard.settings.Load())
+		if n := c.tokens.Add(int64(tokenUnit * ratio)); n > preferredTokens*tokenUnit {
 			c.tokens.Store(preferredTokens * tokenUnit)
 		}
 	}
@@ -71,10 +92,10 @@ func (b *budget) add(n int64) {
 // for a class in whose favour others are refused: what its retries take, those
 // have made room for.
 func (c *Class) Withdraw() bool {
-	if c.peers == nil {
+	b := c.budget
+	if b == nil {
 		return false
 	}
-	b := c.peers.budget
 	if c.preferred.Load() && take(&c.tokens, tokenUnit) {
 		return true
 	}
@@ -102,6 +123,24 @@ func easing(utilization float64) float64 {
 	return min(1, max(0, (noBudget-utilization)/(noBudget-fullBudget)))
 }
 
+// limits returns what the class says, else the agent. A class that wants no
+// ratio wants no floor either, unless it says so.
+func (b *budget) limits(s *Settings) (ratio, floor float64) {
+	ratio, floor = s.RetryRatio, s.RetryFloor
+	if b.own == nil {
+		return ratio, floor
+	}
+	if r := b.own.RetryBudgetRatio; r != nil {
+		if ratio = *r; ratio == 0 {
+			floor = 0
+		}
+	}
+	if f := b.own.RetryBudgetFloor; f != nil {
+		floor = *f
+	}
+	return ratio, floor
+}
+
 // tick sets what requests pay in, by how full their engines are.
 func (b *budget) tick(p *peers, dt time.Duration, s *Settings) {
 	count := b.count.Load()
@@ -112,14 +151,16 @@ func (b *budget) tick(p *peers, dt time.Duration, s *Settings) {
 	b.sum(p, decay)
 	// Engines that say they are full are, whatever else they say.
 	ease := min(easing(p.utilization()), max(0, 1-b.answers.pushbackShare()/fullPushbacks))
-	ratio, floor := s.RetryRatio*ease, 0.0
-	if ease == 1 {
-		// The floor is for quiet fleets. Shared, because each agent has one.
-		floor = s.RetryFloor / float64(max(1, s.Agents))
+	ratio, floor := b.limits(s)
+	ratio *= ease
+	// The floor is for quiet fleets. Shared, because each agent has one.
+	floor /= float64(max(1, s.Agents))
+	if ease < 1 {
+		floor = 0
 	}
 	b.deposit.Store(int64(tokenUnit * ratio))
 	most := int64(0)
-	if ease > 0 {
+	if ratio+floor > 0 {
 		most = int64(tokenUnit * max(1, (ratio*b.rate+floor)*budgetMemory.Seconds()))
 	}
 	b.cap.Store(most)

@@ -94,7 +94,9 @@ func (g *Guard) Tick(now time.Time) {
 	}
 	for _, p := range g.plan.peers {
 		p.tick(now, dt, s, g.report)
-		p.budget.tick(p, dt, s)
+		for _, b := range p.budgets {
+			b.tick(p, dt, s)
+		}
 	}
 	for _, a := range g.plan.admissions {
 		a.tick(now, dt, s, g.report)

@@ -281,8 +281,8 @@ func TestViews(t *testing.T) {
 			t.Errorf("views are %s, want %s", text, want)
 		}
 	}
-	if h.Admitted()["chat"] != 1 {
-		t.Errorf("admitted: %v", h.Admitted())
+	if v := h.ClassViews(); len(v) != 1 || v[0].Class != "chat" || v[0].Admitted != 1 || v[0].RetryRatio != 0.2 || v[0].OwnBudget {
+		t.Errorf("classes: %+v", v)
 	}
 	if len(h.changes) != 1 || h.changes[0].State != Ejected || h.changes[0].Why != "5 faults in a row, ejection 1" {
 		t.Errorf("changes: %+v", h.changes)

@@ -142,6 +142,50 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// TestBudgetOfAClass: a class with a ratio or floor of its own retries by that,
+// and neither pays into nor takes from what the others share.
+func TestBudgetOfAClass(t *testing.T) {
+	settings := Defaults()
+	settings.RetryFloor = 0
+	ratio := func(x float64) *float64 { return &x }
+	snap := fleet(3, 100, 0.6,
+		snapshot.Class{Name: "half", Guard: snapshot.Guard{RetryBudgetRatio: ratio(0.5)}},
+		snapshot.Class{Name: "none", Guard: snapshot.Guard{RetryBudgetRatio: ratio(0)}},
+		snapshot.Class{Name: "floor", Guard: snapshot.Guard{RetryBudgetRatio: ratio(0), RetryBudgetFloor: ratio(2)}},
+		snapshot.Class{Name: "agent's"}, snapshot.Class{Name: "too"},
+	)
+	h := newHand(snap, settings)
+	const ticks, perTick = 300, 5 // 50 req/s of each for 30 s
+	retries := make([]int, len(snap.Classes))
+	for n := range ticks {
+		if n == ticks/2 {
+			h.plan = h.NewPlan(spec(snap), h.now) // budgets outlive a reload
+		}
+		for range perTick {
+			for i := range retries {
+				h.plan.Class(i).Deposit()
+				if h.plan.Class(i).Withdraw() {
+					retries[i]++
+				}
+			}
+		}
+		h.pass(TickInterval)
+	}
+	const requests = ticks * perTick
+	for i, want := range []int{requests / 2, 0, 60} { // 2/s for 30 s
+		if got := retries[i]; got < want*95/100 || got > want*105/100 {
+			t.Errorf("class %q sent %d retries of %d requests, want about %d", snap.Classes[i].Name, got, requests, want)
+		}
+	}
+	if shared, want := retries[3]+retries[4], 2*requests/5; shared < want*95/100 || shared > want*105/100 {
+		t.Errorf("the classes of the shared budget sent %d, want about %d", shared, want)
+	}
+	v := h.ClassViews()
+	if !v[0].OwnBudget || v[0].RetryRatio != 0.5 || v[2].RetryFloor != 2 || v[3].OwnBudget || v[3].RetryRatio != 0.2 {
+		t.Errorf("views: %+v", v)
+	}
+}
+
 func TestRetryAfterSpreads(t *testing.T) {
 	h := newHand(fleet(1, 10, 0.6), Defaults())
 	g := &h.class().gates[fresh]

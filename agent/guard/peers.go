@@ -17,7 +17,7 @@ type peers struct {
 	members []member
 	marks   atomic.Pointer[marks]
 	kept    []float64 // by engine: the part of its keys that it has, 0 if the operator took it away
-	budget  *budget   // of retries
+	budgets []*budget // of retries: the shared one, then those of single classes
 	panic   bool
 }
 
@@ -197,7 +197,7 @@ func (p *Plan) addPeers(last *Plan) {
 		}
 		group := groups[p.signature(reach)]
 		if group == nil {
-			group = &peers{plan: p, kept: make([]float64, len(p.engines)), budget: &budget{}}
+			group = &peers{plan: p, kept: make([]float64, len(p.engines)), budgets: []*budget{{}}}
 			groups[p.signature(reach)] = group
 			for _, n := range reach {
 				for i, e := range p.endpoints[n] {
@@ -213,17 +213,13 @@ func (p *Plan) addPeers(last *Plan) {
 		}
 		group.classes = append(group.classes, c)
 		c.peers = group
+		c.addBudget(last.classNamed(c.name))
 	}
 }
 
 func (p *Plan) peersOf(class string) *peers {
-	if p == nil {
-		return nil
-	}
-	for _, c := range p.classes {
-		if c.name == class {
-			return c.peers
-		}
+	if c := p.classNamed(class); c != nil {
+		return c.peers
 	}
 	return nil
 }
@@ -232,7 +228,7 @@ func (p *peers) inherit(last *peers) {
 	if last == nil {
 		return
 	}
-	p.panic, p.budget = last.panic, last.budget
+	p.panic, p.budgets[0] = last.panic, last.budgets[0]
 	known := map[*Endpoint]*member{}
 	for i := range last.members {
 		known[last.members[i].endpoint] = &last.members[i]

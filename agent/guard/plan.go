@@ -62,9 +62,11 @@ type Class struct {
 	plan         *Plan
 	source       *snapshot.Source // nil: the cluster has no such source
 	name         string
+	number       int // in the snapshot
 	priority     int
-	reserve      int64 // tokens that retries of this class leave to others
 	peers        *peers
+	budget       *budget // of retries; nil without peers
+	reserve      int64   // tokens that retries of this class leave to others
 	admission    *admission
 	outputTokens float64
 	owns         []bool  // by engine: it has keys of the class
@@ -121,8 +123,10 @@ func (g *Guard) NewPlan(spec Spec, now time.Time) *Plan {
 		c.refill(time.Second, s)
 	}
 	for _, group := range p.peers {
-		if group.budget.cap.Load() == 0 {
-			group.budget.tick(group, time.Second, s)
+		for _, b := range group.budgets {
+			if b.cap.Load() == 0 {
+				b.tick(group, time.Second, s)
+			}
 		}
 	}
 	g.plan, g.endpoints = p, used
@@ -152,7 +156,7 @@ func (p *Plan) addClasses() {
 	var priorities []int
 	for i := range specs {
 		c := &Class{
-			plan: p, name: specs[i].Name, priority: specs[i].Priority,
+			plan: p, name: specs[i].Name, number: i, priority: specs[i].Priority,
 			owns: make([]bool, len(p.engines)), netUs: make([]int64, len(p.engines)),
 		}
 		for l := range c.gates {

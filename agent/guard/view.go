@@ -132,21 +132,36 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			gauge(descRatio, *v.Ratio, v.Engine, v.Endpoint)
 		}
 	}
-	for class, share := range c.guard.Admitted() {
-		gauge(descAdmitted, share, class)
+	for _, v := range c.guard.ClassViews() {
+		gauge(descAdmitted, v.Admitted, v.Class)
 	}
 }
 
-// Admitted returns the part of the new requests of each class that is let in.
-func (g *Guard) Admitted() map[string]float64 {
+// ClassView is what the guards make of one class.
+type ClassView struct {
+	Class       string  `json:"class"`
+	Admitted    float64 `json:"admitted_share"` // of new requests
+	RetryRatio  float64 `json:"retry_budget_ratio"`
+	RetryFloor  float64 `json:"retry_budget_floor"` // retries/s, of all agents
+	RetryTokens float64 `json:"retry_tokens"`       // retries that could be sent now
+	OwnBudget   bool    `json:"own_budget"`         // else shared with classes of the same engines
+}
+
+// ClassViews returns all classes of the present plan.
+func (g *Guard) ClassViews() []ClassView {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	shares := map[string]float64{}
 	if g.plan == nil {
-		return shares
+		return nil
 	}
+	var views []ClassView
 	for _, c := range g.plan.classes {
-		shares[c.name] = float64(c.gates[fresh].part.Load()) / (1 << 64)
+		v := ClassView{Class: c.name, Admitted: float64(c.gates[fresh].part.Load()) / (1 << 64)}
+		if b := c.budget; b != nil {
+			v.RetryRatio, v.RetryFloor = b.limits(g.settings.Load())
+			v.RetryTokens, v.OwnBudget = float64(b.tokens.Load())/tokenUnit, b.own != nil
+		}
+		views = append(views, v)
 	}
-	return shares
+	return views
 }

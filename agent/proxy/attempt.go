@@ -125,7 +125,7 @@ func (x *exchange) startTry(at attempt) *try {
 	t.ctx, t.cancel = context.WithCancelCause(x.request.Context())
 	limit, cause := x.deadline, &errDeadline
 	if x.facts.Stream {
-		if l := t.started.Add(x.plan.config.Timeouts.TTFT); l.Before(limit) {
+		if l := t.started.Add(x.limits.ttft); l.Before(limit) {
 			limit, cause = l, &errTTFT
 		}
 	}
@@ -184,7 +184,7 @@ func (x *exchange) reasonOf(t *try, err error) (reason metrics.Reason, canceled 
 func (x *exchange) mayRetry(f *failure) (next attempt, held metrics.Reason, ok bool) {
 	now := x.proxy.now()
 	switch {
-	case len(x.tried) >= x.plan.config.Retry.Attempts:
+	case len(x.tried) >= x.limits.attempts:
 		return next, metrics.HeldAttempts, false
 	case !now.Before(x.deadline):
 		return next, metrics.HeldDeadline, false

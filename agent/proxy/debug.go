@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/irb-project/irb/agent/guard"
 	"github.com/irb-project/irb/agent/pick"
+	"github.com/irb-project/irb/agent/snapshot"
 )
 
 // Debug serves what routing does now, for people on the machine:
 //
-//	/debug/engines                        endpoints with their counts and marks
+//	/debug/engines                        endpoints with their counts and marks, classes with their limits
 //	/debug/pick?class=C&key=K[&identity=I]  where a key goes, and why not elsewhere
 //
 // The key is what a client would send as affinity header or prompt_cache_key.
@@ -54,7 +56,40 @@ func (p *Proxy) debugEngines(w http.ResponseWriter, _ *http.Request) {
 		}
 		engines = append(engines, e)
 	}
-	writeJSON(w, map[string]any{"sequence": plan.table.Snapshot().Sequence, "engines": engines, "guards": p.guard.Views(now)})
+	writeJSON(w, map[string]any{
+		"sequence": plan.table.Snapshot().Sequence, "engines": engines, "guards": p.guard.Views(now), "classes": p.debugClasses(plan),
+	})
+}
+
+// debugClass is what holds for a class, be it of agent.toml or the snapshot.
+type debugClass struct {
+	guard.ClassView
+	Attempts    int     `json:"retry_attempts"`
+	TTFTMs      float64 `json:"ttft_timeout_ms"`
+	IdleMs      float64 `json:"idle_timeout_ms"`
+	TotalMs     float64 `json:"total_timeout_ms"`
+	OfSnapshot  bool    `json:"overridden"` // the snapshot says something of it
+	NotRoutable string  `json:"not_routable,omitempty"`
+}
+
+func (p *Proxy) debugClasses(plan *plan) []debugClass {
+	views := map[string]guard.ClassView{}
+	for _, v := range p.guard.ClassViews() {
+		views[v.Class] = v
+	}
+	var list []debugClass
+	for n, c := range plan.table.Classes() {
+		l := plan.limits[n]
+		d := debugClass{
+			ClassView: views[c.Spec.Name], Attempts: l.attempts, TTFTMs: ms(l.ttft), IdleMs: ms(l.idleStream), TotalMs: ms(l.total),
+			OfSnapshot: c.Spec.Guard != snapshot.Guard{},
+		}
+		if err := c.Routable(); err != nil {
+			d.NotRoutable = err.Error()
+		}
+		list = append(list, d)
+	}
+	return list
 }
 
 // debugPick answers with the picking code that serves requests.

@@ -42,6 +42,7 @@ type exchange struct {
 	silent    atomic.Bool // the client stopped sending its body
 	class     *pick.Class
 	guard     *guard.Class
+	limits    *limits
 	key       uint64
 	keySource string
 

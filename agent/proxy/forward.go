@@ -93,7 +93,7 @@ func (s *answerStream) read(n int) (int, error) {
 
 // limit starts another wait for the engine.
 func (s *answerStream) limit(now time.Time) {
-	s.try.watch.move(now.Add(s.x.plan.config.Timeouts.IdleStream), &errIdle)
+	s.try.watch.move(now.Add(s.x.limits.idleStream), &errIdle)
 }
 
 // head reads the beginning of the answer, up to which a failure can still be

@@ -1,9 +1,11 @@
 package proxy
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/irb-project/irb/agent/guard"
 	"github.com/irb-project/irb/agent/signal"
+	"github.com/irb-project/irb/agent/snapshot"
 )
 
 // TestGuardSettings: the defaults of agent.toml are those of package guard, and
@@ -25,6 +28,74 @@ func TestGuardSettings(t *testing.T) {
 	} {
 		if err := guardSettings(parseConfig(t, text)).Check(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestLimitsOfAClass: what the snapshot says of a class holds for it, whether
+// more or less than agent.toml; what it does not say is agent.toml's.
+func TestLimitsOfAClass(t *testing.T) {
+	c := parseConfig(t, testConfig+"[timeouts]\nttft = \"3s\"\ntotal = \"20s\"\n[retry]\nattempts = 4\n")
+	for _, test := range []struct {
+		guard snapshot.Guard
+		want  limits
+	}{
+		{snapshot.Guard{}, limits{4, 3 * time.Second, time.Minute, 20 * time.Second}},
+		{snapshot.Guard{RetryAttempts: 1, TTFTTimeoutMs: 1500.5}, limits{1, 1500500 * time.Microsecond, time.Minute, 20 * time.Second}},
+		{snapshot.Guard{IdleTimeoutMs: 10, TotalTimeoutMs: snapshot.MaxTotalTimeoutMs}, limits{4, 3 * time.Second, 10 * time.Millisecond, 24 * time.Hour}},
+	} {
+		if got := limitsOf(c, &test.guard); got != test.want {
+			t.Errorf("%+v: limits are %+v, want %+v", test.guard, got, test.want)
+		}
+	}
+}
+
+// TestOverridesOfAClass: a class without retries gets the refusal of its first
+// engine, one with a short deadline is told so, and both can be seen.
+func TestOverridesOfAClass(t *testing.T) {
+	var asked atomic.Int32
+	refusing := engine(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		_, _ = io.Copy(io.Discard, r.Body) // else the server does not notice that we leave
+		if r.Header.Get("X-Slow") != "" {
+			<-r.Context().Done()
+			return
+		}
+		w.WriteHeader(http.StatusBadGateway)
+	})
+	s := fleet(named("a", refusing), named("b", engine(t, answerJSON("b"))))
+	batch := s.Classes[0]
+	batch.Name, batch.Match.Path = "batch", "/v1/batch/"
+	batch.Guard = snapshot.Guard{RetryAttempts: 1, TotalTimeoutMs: 50}
+	src := s.Sources[0]
+	src.Class = "batch"
+	s.Classes, s.Sources = append([]snapshot.Class{batch}, s.Classes...), append([]snapshot.Source{src}, s.Sources...)
+	r := start(t, s, "")
+	expect(t, r.post(chatBody), 200, `"b"`)
+	for header, want := range map[string]int{"X-Fast": 502, "X-Slow": 504} {
+		before := asked.Load()
+		resp, err := r.do(t.Context(), "POST", "/v1/batch/completions", strings.NewReader(chatBody), header, "1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, resp, want, "")
+		if n := asked.Load() - before; n != 1 {
+			t.Errorf("%s: %d attempts, want 1", header, n)
+		}
+	}
+	debug := httptest.NewRecorder()
+	r.proxy.Debug().ServeHTTP(debug, httptest.NewRequest("GET", "/debug/engines", nil))
+	var seen struct{ Classes []debugClass }
+	if err := json.Unmarshal(debug.Body.Bytes(), &seen); err != nil || len(seen.Classes) != 2 {
+		t.Fatalf("%v in %s", err, debug.Body)
+	}
+	for i, want := range []debugClass{
+		{ClassView: guard.ClassView{Class: "batch"}, Attempts: 1, TotalMs: 50, OfSnapshot: true},
+		{ClassView: guard.ClassView{Class: "chat"}, Attempts: 3, TotalMs: 600000},
+	} {
+		got := seen.Classes[i]
+		if got.Class != want.Class || got.Attempts != want.Attempts || got.TotalMs != want.TotalMs || got.OfSnapshot != want.OfSnapshot || got.Admitted != 1 {
+			t.Errorf("seen: %+v, want %+v", got, want)
 		}
 	}
 }

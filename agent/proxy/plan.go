@@ -17,6 +17,7 @@ type plan struct {
 	pools  []pool   // by engine number
 	stay   []uint64 // by engine number, see pick.Request; what the operator left
 	guards *guard.Plan
+	limits []limits // by class number
 	routes []atomic.Pointer[metrics.Route]
 
 	affinityHeader       string // canonical

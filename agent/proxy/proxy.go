@@ -167,6 +167,9 @@ func (p *Proxy) rebuild() {
 	p.takeAway(next, p.config.Drain, drained)
 	p.takeAway(next, p.config.Hold, 0)
 	next.guards = p.guardPlan(next)
+	for _, c := range next.table.Classes() {
+		next.limits = append(next.limits, limitsOf(p.config, &c.Spec.Guard))
+	}
 	p.poller.Set(p.pollTargets(next))
 	last := p.plan.Swap(next)
 	for key, e := range p.endpoints {

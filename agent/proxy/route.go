@@ -26,7 +26,9 @@ func (x *exchange) classify() *answer {
 	if x.class == nil {
 		return x.noClass()
 	}
-	x.guard = x.plan.guards.Class(x.plan.classNumber(x.class))
+	n := x.plan.classNumber(x.class)
+	x.guard, x.limits = x.plan.guards.Class(n), &x.plan.limits[n]
+	x.deadline = x.start.Add(x.limits.total)
 	if err := x.class.Routable(); err != nil {
 		return &answer{
 			status: http.StatusServiceUnavailable, kind: "server_error", code: "no_engine", dropped: droppedNoEndpoints,

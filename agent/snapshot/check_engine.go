@@ -64,7 +64,33 @@ func (c *checker) class(k *Class) {
 		}
 	}
 	c.atLeast0(where, "max_context_tokens", k.MaxContextTokens)
+	c.guard(where+": guard", &k.Guard)
 	c.match(where, &k.Match)
+}
+
+// guard checks what is set; 0 and nil are not.
+func (c *checker) guard(where string, g *Guard) {
+	if g.RetryAttempts != 0 {
+		c.number(where, "retry_attempts", float64(g.RetryAttempts), 1, MaxRetryAttempts)
+	}
+	if g.RetryBudgetRatio != nil {
+		c.number(where, "retry_budget_ratio", *g.RetryBudgetRatio, 0, 1)
+	}
+	if g.RetryBudgetFloor != nil {
+		c.number(where, "retry_budget_floor", *g.RetryBudgetFloor, 0, MaxRetryBudgetFloor)
+	}
+	for _, timeout := range []struct {
+		name    string
+		ms, max float64
+	}{
+		{"ttft_timeout_ms", g.TTFTTimeoutMs, MaxTimeoutMs},
+		{"idle_timeout_ms", g.IdleTimeoutMs, MaxTimeoutMs},
+		{"total_timeout_ms", g.TotalTimeoutMs, MaxTotalTimeoutMs},
+	} {
+		if timeout.ms != 0 {
+			c.number(where, timeout.name, timeout.ms, MinTimeoutMs, timeout.max)
+		}
+	}
 }
 
 func (c *checker) match(where string, m *Match) {

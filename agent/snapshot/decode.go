@@ -265,6 +265,9 @@ func (d *decoder) value(f *field, v reflect.Value) error {
 		}
 		v.SetUint(uint64(uint32(x)))
 		return err
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		return d.value(f, v.Elem())
 	case reflect.Bool:
 		x, err := d.bool()
 		v.SetBool(x)

@@ -108,6 +108,8 @@ func (e *encoder) value(f *field, v reflect.Value) {
 		e.out = strconv.AppendInt(e.out, v.Int(), 10)
 	case reflect.Uint32:
 		e.out = strconv.AppendUint(e.out, v.Uint(), 10)
+	case reflect.Pointer: // of a number that may be 0; nil is left out
+		e.value(f, v.Elem())
 	case reflect.Bool:
 		e.out = strconv.AppendBool(e.out, v.Bool())
 	case reflect.Slice:

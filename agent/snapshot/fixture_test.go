@@ -48,6 +48,7 @@ func twoRegions() *Snapshot {
 				Name: "chat", Model: "chat-large", Priority: 1,
 				Residency: map[string][]string{"zone": {"us", "eu"}, "site plan": {"a"}},
 				Requires:  []string{"tools"}, MaxContextTokens: 8192,
+				Guard: Guard{RetryAttempts: 2, RetryBudgetRatio: new(float64), TTFTTimeoutMs: 1500},
 				Match: Match{
 					Path: "/v1/", Methods: []string{"POST"}, Models: []string{"chat-*"},
 					Identity: []string{"gateway"}, Headers: map[string]string{"x-tier": "gold"},

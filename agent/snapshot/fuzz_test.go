@@ -33,13 +33,14 @@ func FuzzValue(f *testing.F) {
 	template := string(encode(f, &Snapshot{
 		Format:  Format,
 		Solver:  Solver{Notes: []string{"N"}},
-		Classes: []Class{{Match: Match{Headers: map[string]string{"h": "H"}}}},
+		Classes: []Class{{Guard: Guard{RetryBudgetFloor: new(float64)}, Match: Match{Headers: map[string]string{"h": "H"}}}},
 		Sources: []Source{{}},
 	}))
 	f.Fuzz(func(t *testing.T, text, float, integer, time, list, table, numbers string) {
 		body := []byte(strings.NewReplacer(
 			`fleet = ""`, "fleet = "+text,
 			"gap = 0.0", "gap = "+float,
+			"retry_budget_floor = 0.0", "retry_budget_floor = "+float,
 			"sequence = 0", "sequence = "+integer,
 			"created = 0001-01-01T00:00:00Z", "created = "+time,
 			`["N"]`, list,

@@ -45,8 +45,8 @@ func newTable(t reflect.Type, name string, array bool) *table {
 			name:      tag,
 			path:      path,
 			index:     i,
-			omitempty: options == "omitempty",
-			inline:    options == "inline",
+			omitempty: strings.Contains(options, "omitempty"),
+			inline:    strings.Contains(options, "inline"),
 		}
 		switch ft := t.Field(i).Type; {
 		case ft.Kind() == reflect.Struct && ft != timeType:

@@ -87,8 +87,29 @@ type Class struct {
 	Residency        map[string][]string `toml:"residency,omitempty"`
 	Requires         []string            `toml:"requires,omitempty"`
 	MaxContextTokens float64             `toml:"max_context_tokens,omitempty"`
+	Guard            Guard               `toml:"guard,omitempty,inline"`
 	Match            Match               `toml:"match"`
 }
+
+// Guard is what agents do otherwise for one class than their agent.toml says; a
+// zero or nil field leaves it at that.
+type Guard struct {
+	RetryAttempts    int      `toml:"retry_attempts,omitempty"`     // of one request, the first included
+	RetryBudgetRatio *float64 `toml:"retry_budget_ratio,omitempty"` // retries per request of the class
+	RetryBudgetFloor *float64 `toml:"retry_budget_floor,omitempty"` // retries/s of the class, of all agents of a cluster
+	TTFTTimeoutMs    float64  `toml:"ttft_timeout_ms,omitempty"`    // first content of a stream, per attempt
+	IdleTimeoutMs    float64  `toml:"idle_timeout_ms,omitempty"`    // silence of an engine within a response
+	TotalTimeoutMs   float64  `toml:"total_timeout_ms,omitempty"`   // up to the first byte of the answer, all attempts
+}
+
+// The bounds of Guard, those of the settings in agent.toml.
+const (
+	MaxRetryAttempts    = 10
+	MaxRetryBudgetFloor = 1000
+	MinTimeoutMs        = 10
+	MaxTimeoutMs        = 3600e3
+	MaxTotalTimeoutMs   = 24 * 3600e3
+)
 
 // Match: an empty field matches anything; all fields must match.
 type Match struct {

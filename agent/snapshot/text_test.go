@@ -99,6 +99,11 @@ func fill(random *rand.Rand, v reflect.Value) {
 			fill(random, elem)
 			v.SetMapIndex(key, elem)
 		}
+	case reflect.Pointer:
+		if random.IntN(2) == 0 {
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(random, v.Elem())
+		}
 	case reflect.Struct:
 		if v.Type() == timeType {
 			v.Set(reflect.ValueOf(time.Unix(random.Int64N(4e9), random.Int64N(2)*random.Int64N(1e9)).UTC()))
@@ -107,6 +112,29 @@ func fill(random *rand.Rand, v reflect.Value) {
 		for i := range v.NumField() {
 			fill(random, v.Field(i))
 		}
+	}
+}
+
+// TestGuardIsOptional: a class that says nothing of guards has no such key, so
+// older agents read the file; a 0 that was said is kept apart from nothing.
+func TestGuardIsOptional(t *testing.T) {
+	s := twoRegions()
+	body := string(encode(t, s))
+	if want := "guard = { retry_attempts = 2, retry_budget_ratio = 0.0, ttft_timeout_ms = 1500.0 }\n"; strings.Count(body, "guard") != 1 || !strings.Contains(body, want) {
+		t.Errorf("want one line %q in\n%s", want, body)
+	}
+	got, err := Decode([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := got.Classes[0].Guard; g.RetryBudgetRatio == nil || *g.RetryBudgetRatio != 0 || g.RetryBudgetFloor != nil {
+		t.Errorf("guard is %+v", g)
+	}
+	if g := got.Classes[1].Guard; g != (Guard{}) {
+		t.Errorf("guard of nothing is %+v", g)
+	}
+	if _, err := Decode([]byte(strings.Replace(body, "ttft_timeout_ms", "ttft_timeout", 1))); err == nil || !strings.Contains(err.Error(), `unknown key "ttft_timeout" in [class.guard]`) {
+		t.Errorf("error is %v", err)
 	}
 }
 

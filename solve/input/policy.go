@@ -114,6 +114,7 @@ func readClass(t *table) model.Class {
 	c.MaxShare = t.number("max_share", fractionPos, 0)
 	c.MaxDomainShare = t.number("max_domain_share", fractionPos, 0)
 	c.CachePenaltyMs = t.optional("cache_penalty_ms", notNegative)
+	c.Guard = readGuard(t.sub("guard"))
 	c.Match = readMatch(t.sub("match"))
 	if c.Match.Models == nil && c.Model != "" {
 		// Engines of this class serve this model only, so a request for
@@ -141,6 +142,36 @@ func readResidency(t *table) map[string][]string {
 		residency[label] = values
 	}
 	return residency
+}
+
+// The bounds of what a class may say to the guards of agents, which are those
+// of the settings that agent.toml has for the same.
+var (
+	attemptsBounds = bounds{lo: 1, hi: 10, want: "a whole number in [1, 10]"}
+	floorBounds    = bounds{hi: 1000, want: "a number of retries/s in [0, 1000]"}
+	timeoutBounds  = bounds{lo: 10, hi: 3600e3, want: "a time in ms in [10, 3600000], an hour"}
+	totalBounds    = bounds{lo: 10, hi: 24 * 3600e3, want: "a time in ms in [10, 86400000], a day"}
+)
+
+func readGuard(t *table) model.Guard {
+	var g model.Guard
+	if t == nil {
+		return g
+	}
+	attempts := t.number("retry_attempts", attemptsBounds, 0)
+	if g.RetryAttempts = int(attempts); float64(g.RetryAttempts) != attempts {
+		t.bad("retry_attempts", attempts, attemptsBounds.want)
+	}
+	g.RetryBudgetRatio = t.optional("retry_budget_ratio", fraction)
+	g.RetryBudgetFloor = t.optional("retry_budget_floor", floorBounds)
+	g.TTFTTimeoutMs = t.number("ttft_timeout_ms", timeoutBounds, 0)
+	g.IdleTimeoutMs = t.number("idle_timeout_ms", timeoutBounds, 0)
+	g.TotalTimeoutMs = t.number("total_timeout_ms", totalBounds, 0)
+	if g.TotalTimeoutMs > 0 && g.TTFTTimeoutMs > g.TotalTimeoutMs {
+		t.report.problemf(t.line("ttft_timeout_ms"), "ttft_timeout_ms is %s, want at most total_timeout_ms, %s", number(g.TTFTTimeoutMs), number(g.TotalTimeoutMs))
+	}
+	t.done()
+	return g
 }
 
 func readMatch(t *table) model.Match {

@@ -67,7 +67,19 @@ type Class struct {
 	MaxShare       float64             // per engine, of offered demand; 0: none
 	MaxDomainShare float64             // per failure domain; 0: none
 	CachePenaltyMs *float64            // nil: the policy's
+	Guard          Guard
 	Match          Match
+}
+
+// Guard is what agents do otherwise for a class than their own settings say;
+// zero or nil: nothing. The solver does not look at it.
+type Guard struct {
+	RetryAttempts    int      // of one request, the first included
+	RetryBudgetRatio *float64 // retries per request of the class
+	RetryBudgetFloor *float64 // retries/s of the class, of all agents of a cluster
+	TTFTTimeoutMs    float64  // first content of a stream, per attempt
+	IdleTimeoutMs    float64  // silence of an engine within a response
+	TotalTimeoutMs   float64  // up to the first byte of the answer, all attempts
 }
 
 // Match is how the agent recognises a class; empty fields match anything.
