@@ -3,12 +3,15 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/irb-project/irb/agent/metrics"
 )
 
 // dialError marks a failure before anything was sent to the engine.
@@ -68,6 +71,7 @@ func (p *dialPolicy) check(a netip.AddrPort) error {
 // dialer connects to engines. Every address is checked after DNS, when it is
 // about to be dialed: a name that changes its mind in between gains nothing.
 type dialer struct {
+	now    func() time.Time
 	policy atomic.Pointer[dialPolicy]
 }
 
@@ -79,9 +83,23 @@ func (d *dialer) control(_, address string, _ syscall.RawConn) error {
 	return d.policy.Load().check(a)
 }
 
-func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	nd := net.Dialer{Timeout: d.policy.Load().timeout, Control: d.control, KeepAlive: 30 * time.Second}
+// dial connects, and tells link how that went if a connect was tried: DNS and
+// our own rules say nothing of the endpoint.
+func (d *dialer) dial(ctx context.Context, network, address string, link *metrics.Link) (net.Conn, error) {
+	var began atomic.Int64 // ns after start, 0: not yet; the dialer may try two addresses at once
+	start := time.Now()
+	nd := net.Dialer{Timeout: d.policy.Load().timeout, KeepAlive: 30 * time.Second}
+	nd.Control = func(network, address string, raw syscall.RawConn) error {
+		err := d.control(network, address, raw)
+		if err == nil {
+			began.Store(max(1, int64(time.Since(start))))
+		}
+		return err
+	}
 	conn, err := nd.DialContext(ctx, network, address)
+	if tried := began.Load(); tried != 0 && !errors.Is(ctx.Err(), context.Canceled) {
+		link.Connected(time.Since(start)-time.Duration(tried), err == nil, d.now())
+	}
 	if err != nil {
 		return nil, &dialError{err}
 	}
@@ -89,10 +107,10 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 }
 
 // dialTLS connects and shakes hands within one timeout.
-func (d *dialer) dialTLS(ctx context.Context, network, address string, c *tls.Config) (net.Conn, error) {
+func (d *dialer) dialTLS(ctx context.Context, network, address string, c *tls.Config, link *metrics.Link) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.policy.Load().timeout)
 	defer cancel()
-	raw, err := d.dial(ctx, network, address)
+	raw, err := d.dial(ctx, network, address, link)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/irb-project/irb/agent/h1client"
+	"github.com/irb-project/irb/agent/metrics"
 	"github.com/irb-project/irb/agent/pick"
 )
 
@@ -22,6 +23,7 @@ type endpoint struct {
 	host     string // host:port to connect to
 	basePath string // escaped, without the slash at the end
 	upstream upstream
+	link     *metrics.Link
 
 	downUntil atomic.Int64 // unix ns; set when it could not be reached
 }
@@ -68,15 +70,16 @@ func parseEndpoint(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// newEndpoint makes an endpoint that connects to address, a host name or an IP
+// newEndpoint makes an endpoint of an engine that connects to address, a host name or an IP
 // address, on the port of the URL.
-func (p *Proxy) newEndpoint(id string, u *url.URL, address string) *endpoint {
+func (p *Proxy) newEndpoint(engine, id string, u *url.URL, address string) *endpoint {
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
 	e := &endpoint{id: id, url: u, host: net.JoinHostPort(address, port), basePath: trimSlash(u.EscapedPath())}
-	dial := p.dialerOf(u, e.host)
+	e.link = p.reach.Link(engine, id)
+	dial := p.dialerOf(u, e.host, e.link)
 	if !p.http2 {
 		e.upstream = &h1client.Client{Dial: dial, IdleTimeout: p.engineIdle, MaxIdle: maxIdlePerEndpoint}
 		return e
@@ -97,9 +100,9 @@ func trimSlash(s string) string {
 }
 
 // dialerOf returns what connects to host for a URL.
-func (p *Proxy) dialerOf(u *url.URL, host string) func(ctx context.Context) (net.Conn, error) {
+func (p *Proxy) dialerOf(u *url.URL, host string, link *metrics.Link) func(ctx context.Context) (net.Conn, error) {
 	if u.Scheme == "http" {
-		return func(ctx context.Context) (net.Conn, error) { return p.dialer.dial(ctx, "tcp", host) }
+		return func(ctx context.Context) (net.Conn, error) { return p.dialer.dial(ctx, "tcp", host, link) }
 	}
 	c := p.tls.Clone()
 	if c.ServerName == "" {
@@ -109,5 +112,5 @@ func (p *Proxy) dialerOf(u *url.URL, host string) func(ctx context.Context) (net
 	if p.http2 {
 		c.NextProtos = []string{"h2", "http/1.1"}
 	}
-	return func(ctx context.Context) (net.Conn, error) { return p.dialer.dialTLS(ctx, "tcp", host, c) }
+	return func(ctx context.Context) (net.Conn, error) { return p.dialer.dialTLS(ctx, "tcp", host, c, link) }
 }

@@ -137,6 +137,7 @@ func (x *exchange) run() *answer {
 		return refusal
 	}
 	x.setKey()
+	x.countOffered()
 	if refusal := x.admit(); refusal != nil {
 		return refusal
 	}

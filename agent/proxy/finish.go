@@ -30,6 +30,7 @@ func (x *exchange) finish() {
 	now := x.proxy.now()
 	x.route.Done(x.outcome)
 	if x.outcome == metrics.OK {
+		x.countTokens()
 		x.route.Latency.Observe(now.Sub(x.start).Seconds())
 		if x.ttft > 0 {
 			x.route.TTFT.Observe(x.ttft.Seconds())

@@ -74,6 +74,7 @@ func (s *answerStream) read(n int) (int, error) {
 	x := s.x
 	now := x.proxy.now()
 	if !s.events {
+		s.readUsage(n, m)
 		s.limit(now)
 		return m, err
 	}

@@ -19,6 +19,7 @@ type plan struct {
 	guards *guard.Plan
 	limits []limits // by class number
 	routes []atomic.Pointer[metrics.Route]
+	demand []*metrics.ClassDemand // by class number
 
 	affinityHeader       string // canonical
 	forwardAuthorization bool

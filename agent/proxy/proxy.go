@@ -48,6 +48,8 @@ type Options struct {
 // Proxy routes requests by the table and config it was given last.
 type Proxy struct {
 	metrics    *metrics.Set
+	demand     *metrics.Demand
+	reach      *metrics.Reach
 	log        *slog.Logger
 	now        func() time.Time
 	guard      *guard.Guard
@@ -90,9 +92,12 @@ func New(o Options) (*Proxy, error) {
 		addresses:  map[string][]string{},
 		newNames:   make(chan struct{}, 1),
 	}
+	p.dialer.now = o.Now
 	for _, a := range o.Own {
 		p.own = append(p.own, ownAddresses(a)...)
 	}
+	p.demand = o.Metrics.NewDemand(o.Config.Fleet, o.Config.Cluster, o.Now)
+	p.reach = o.Metrics.NewReach(o.Config.Fleet, o.Config.Cluster, o.Now)
 	p.guard = guard.New(guardSettings(o.Config), p.logChange)
 	p.poller = signal.NewPoller(o.Config.Guard.PollInterval, o.Metrics.Registry())
 	o.Metrics.Registry().MustRegister(p.guard.Collector(o.Now))
@@ -164,6 +169,9 @@ func (p *Proxy) rebuild() {
 		next.stay[n] = pick.StayAll
 		next.pools[n] = p.buildPool(&engines[n], used)
 	}
+	for _, c := range next.table.Classes() {
+		next.demand = append(next.demand, p.demand.Class(c.Spec.Name))
+	}
 	p.takeAway(next, p.config.Drain, drained)
 	p.takeAway(next, p.config.Hold, 0)
 	next.guards = p.guardPlan(next)
@@ -178,7 +186,9 @@ func (p *Proxy) rebuild() {
 		}
 	}
 	p.endpoints = used
+	p.reach.Keep(func(engine, id string) bool { return used[engine+"\x00"+id] != nil })
 	p.forgetEngines(last, next)
+	p.forgetClasses(last, next)
 }
 
 func (p *Proxy) takeAway(next *plan, engines []string, stay uint64) {
@@ -198,6 +208,21 @@ func (p *Proxy) forgetEngines(last, next *plan) {
 	for _, e := range last.table.Engines() {
 		if _, still := next.table.EngineNumber(e.Name); !still {
 			p.metrics.Forget(e.Name)
+		}
+	}
+}
+
+func (p *Proxy) forgetClasses(last, next *plan) {
+	if last == nil {
+		return
+	}
+	still := map[string]bool{}
+	for _, c := range next.table.Classes() {
+		still[c.Spec.Name] = true
+	}
+	for _, c := range last.table.Classes() {
+		if !still[c.Spec.Name] {
+			p.demand.Forget(c.Spec.Name)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func (p *Proxy) buildPool(e *snapshot.Engine, used map[string]*endpoint) pool {
 				continue // named twice: one place
 			}
 			if used[key] = p.endpoints[key]; used[key] == nil {
-				used[key] = p.newEndpoint(id, u, address)
+				used[key] = p.newEndpoint(e.Name, id, u, address)
 			}
 			built.endpoints = append(built.endpoints, used[key])
 			ids = append(ids, id)

@@ -14,6 +14,9 @@ type sseScanner struct {
 	Other     bool // something else was seen that clients may wait for
 	OutTokens int  // from the last usage seen; 0 unknown
 	InTokens  int
+
+	cached      int // tokens of InTokens that came from a cache
+	cachedKnown bool
 }
 
 // maxLine bounds what is carried over from one read to the next.
@@ -86,16 +89,6 @@ func (s *sseScanner) line(line []byte) {
 	}
 	if bytes.Contains(data, usageKey) {
 		s.usage(data)
-	}
-}
-
-// usage keeps the token counts of a usage object, OpenAI's two spellings.
-func (s *sseScanner) usage(data []byte) {
-	if n := numberAfter(data, `"completion_tokens"`, `"output_tokens"`); n > 0 {
-		s.OutTokens = n
-	}
-	if n := numberAfter(data, `"prompt_tokens"`, `"input_tokens"`); n > 0 {
-		s.InTokens = n
 	}
 }
 

@@ -208,6 +208,7 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 	background.Go(func() { a.reloader.Run(ctx) })
 	background.Go(func() { a.proxy.Run(ctx, lookup) })
 	background.Go(func() { a.proxy.RunGuards(ctx) })
+	background.Go(func() { a.proxy.RunProbes(ctx) })
 	for _, s := range a.traffic {
 		go a.serve(s.name, s.listen, &s.server.Server)
 	}
