@@ -98,7 +98,7 @@ func each(blocks []matrixBlock, fn func(*matrixBlock)) {
 // count counts the lines of the block and those of them that are rows.
 func (b *matrixBlock) count() {
 	for rest := b.remainder; len(rest.text) > 0; b.lines++ {
-		if len(withoutEnd(rest.next())) > 0 {
+		if isRecord(withoutEnd(rest.next())) {
 			b.rows++
 		}
 	}
@@ -111,7 +111,7 @@ func (b *matrixBlock) read(m *latency) {
 		line := rest.line
 		whole := rest.next()
 		record := withoutEnd(whole)
-		if len(record) == 0 {
+		if !isRecord(record) {
 			continue
 		}
 		if bytes.IndexByte(record, '"') < 0 {

@@ -28,6 +28,7 @@ func newCSV(text []byte) *csv.Reader {
 	in := csv.NewReader(bytes.NewReader(text))
 	in.FieldsPerRecord = -1
 	in.ReuseRecord = true
+	in.Comment = '#'
 	return in
 }
 
@@ -41,7 +42,7 @@ func (in *records) next() (line int, cells [][]byte) {
 		line := in.rest.line
 		whole := in.rest.next()
 		record := withoutEnd(whole)
-		if len(record) == 0 {
+		if !isRecord(record) {
 			continue
 		}
 		if bytes.IndexByte(record, '"') < 0 {
@@ -94,6 +95,10 @@ func withoutEnd(line []byte) []byte {
 	line = bytes.TrimSuffix(line, []byte{'\n'})
 	return bytes.TrimSuffix(line, []byte{'\r'})
 }
+
+// isRecord says whether a line without its end is neither empty nor a comment.
+// No name begins with #.
+func isRecord(line []byte) bool { return len(line) > 0 && line[0] != '#' }
 
 // spansLines says whether a quoted cell may span lines: some line has an odd
 // number of quotes.
