@@ -3,10 +3,10 @@ package explain
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 
+	"github.com/irb-project/irb/explain/report"
 	"github.com/irb-project/irb/solve"
 	"github.com/irb-project/irb/solve/figure"
 	"github.com/irb-project/irb/solve/model"
@@ -204,16 +204,14 @@ func (p pairSearch) halve(ctx context.Context, v parameter, flip Flip, end float
 	return flip, nil
 }
 
-// Text prints a sentence per flip.
-func (b *BreakEvens) Text(w io.Writer) {
-	becomes := "begin"
+// Report is a sentence per flip.
+func (b *BreakEvens) Report() *report.Report {
+	r := &report.Report{}
+	becomes, sends := "begin", "nothing"
 	if b.RPS > 0 {
-		becomes = "cease"
-		fmt.Fprintf(w, "%s sends %s req/s to %s.", b.Source, figure.Rate(b.RPS), b.Engine)
-	} else {
-		fmt.Fprintf(w, "%s sends nothing to %s.", b.Source, b.Engine)
+		becomes, sends = "cease", figure.Rate(b.RPS)+" req/s"
 	}
-	fmt.Fprintf(w, " All else equal, it would %s to use it:\n", becomes)
+	r.Line("%s sends %s to %s. All else equal, it would %s to use it:", b.Source, sends, b.Engine, becomes)
 	var never []string
 	for _, f := range b.Flips {
 		past, present := "fell", "falls"
@@ -221,12 +219,13 @@ func (b *BreakEvens) Text(w io.Writer) {
 			past, present = "rose", "rises"
 		}
 		if f.At == nil {
-			never = append(never, fmt.Sprintf("  never as the %s %s: %s", f.Of, present, f.End))
+			never = append(never, fmt.Sprintf("never as the %s %s: %s", f.Of, present, f.End))
 			continue
 		}
-		fmt.Fprintf(w, "  if the %s %s from %s to %s %s\n", f.Of, past, figure.Rate(f.Now), figure.Rate(*f.At), f.Unit)
+		r.Item("if the %s %s from %s to %s %s", f.Of, past, figure.Rate(f.Now), figure.Rate(*f.At), f.Unit)
 	}
-	for _, line := range never {
-		fmt.Fprintln(w, line)
+	for _, text := range never {
+		r.Item("%s", text)
 	}
+	return r
 }

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
 	"github.com/irb-project/irb/agent/snapshot"
+	"github.com/irb-project/irb/explain/report"
 	"github.com/irb-project/irb/solve/figure"
 )
 
@@ -76,24 +76,23 @@ func ReadDecision(line []byte, s *snapshot.Snapshot, cluster string) (*Decision,
 	return d, nil
 }
 
-// Text tells the steps in the order of rank.
-func (d *Decision) Text(w io.Writer) {
-	fmt.Fprintf(w, "request %q at %s: class %q of %s", d.RequestID, d.Time.Format(time.RFC3339Nano), d.Class, d.Cluster)
+// Report tells the steps in the order of rank.
+func (d *Decision) Report() *report.Report {
+	r := &report.Report{}
+	who, key := "", ", without a key"
 	if d.Identity != "" {
-		fmt.Fprintf(w, ", identity %q", d.Identity)
+		who = fmt.Sprintf(", identity %q", d.Identity)
 	}
 	if d.KeySource != "" {
-		fmt.Fprintf(w, ", key from %q", d.KeySource)
-	} else {
-		fmt.Fprint(w, ", without a key")
+		key = fmt.Sprintf(", key from %q", d.KeySource)
 	}
-	fmt.Fprintln(w)
+	r.Line("request %q at %s: class %q of %s%s%s", d.RequestID, d.Time.Format(time.RFC3339Nano), d.Class, d.Cluster, who, key)
 	if d.Note != "" {
-		fmt.Fprintln(w, d.Note)
+		r.Line("%s", d.Note)
 	}
 	steps := slices.Concat(d.Skipped, d.Tried)
 	slices.SortStableFunc(steps, func(a, b DecisionStep) int { return cmp.Compare(a.Rank, b.Rank) })
-	t := newTable("  ", "rank", "engine<", "weight<", "what<")
+	t := newTable(report.Numbers("rank"), engineColumn("engine"), report.Texts("weight", "what"))
 	for _, x := range steps {
 		what := "tried"
 		switch {
@@ -104,13 +103,14 @@ func (d *Decision) Text(w io.Writer) {
 		case x.Endpoint != "":
 			what = "went to " + x.Endpoint
 		}
-		t.add(fmt.Sprint(x.Rank), x.Engine, x.Weight, what)
+		t.Add(report.As(float64(x.Rank), fmt.Sprint(x.Rank)), report.Word(x.Engine), report.Word(x.Weight), report.Word(what))
 	}
-	t.write(w)
-	fmt.Fprintf(w, "outcome %s, status %d, after %s ms\n", d.Outcome, d.Status, figure.Ms(d.TookMs))
+	r.Add(t)
+	r.Line("outcome %s, status %d, after %s ms", d.Outcome, d.Status, figure.Ms(d.TookMs))
 	for _, x := range steps {
 		if x.Why != "" {
-			fmt.Fprintf(w, "%s: %s\n", x.Engine, x.Why)
+			r.Line("%s: %s", x.Engine, x.Why)
 		}
 	}
+	return r
 }

@@ -27,12 +27,14 @@ func TestDecision(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	d.Text(&out)
+	if err := d.Report().WriteText(&out); err != nil {
+		t.Fatal(err)
+	}
 	for _, want := range []string{
 		`request "r-1" at 2026-08-01T12:00:00Z: class "chat" of us-east, key from "header x-session-id"` + "\n",
-		"     0  a-1     75.0 %    passed over: penalty\n",
-		"     1  b-1     25.0 %    tried at http://10.0.0.2:8000, failed: timeout\n",
-		"     2  c-1     fallback  went to http://10.0.0.3:8000\n",
+		"   0  a-1     75.0 %    passed over: penalty\n",
+		"   1  b-1     25.0 %    tried at http://10.0.0.2:8000, failed: timeout\n",
+		"   2  c-1     fallback  went to http://10.0.0.3:8000\n",
 		"outcome served, status 200, after 812.5 ms\n",
 		"a-1: a-1 is nearest.\n",
 		"c-1: fallback: next by marginal cost\n",
@@ -62,7 +64,7 @@ func FuzzReadDecision(f *testing.F) {
 	s := decisionSnapshot()
 	f.Fuzz(func(t *testing.T, line []byte) {
 		if d, err := ReadDecision(line, s, "us-east"); err == nil {
-			d.Text(&bytes.Buffer{})
+			d.Report()
 		}
 	})
 }

@@ -3,11 +3,11 @@ package explain
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/irb-project/irb/explain/report"
 	"github.com/irb-project/irb/solve/figure"
 )
 
@@ -39,70 +39,68 @@ func signedZero(ms float64) string {
 	return "unchanged"
 }
 
-// Text prints the differences for a terminal.
-func (d *Diff) Text(w io.Writer) {
-	fmt.Fprintf(w, "snapshot %d -> %d\n\n", d.Old.Sequence, d.New.Sequence)
-	d.print(w, func(title string, t *table) {
-		fmt.Fprintln(w, title)
-		t.write(w)
-	})
+// Report is what differs, what moves most first, and why if that is known.
+func (d *Diff) Report() *report.Report {
+	r := &report.Report{}
+	r.Heading("routing policy %d -> %d", d.Old.Sequence, d.New.Sequence)
+	r.Append(d.MoveReport())
+	if d.Attribution != nil {
+		r.Append(d.Attribution.Report())
+	}
+	return r
 }
 
-// Markdown prints them for a pull request.
-func (d *Diff) Markdown(w io.Writer) {
-	fmt.Fprintf(w, "### Routing policy %d -> %d\n\n", d.Old.Sequence, d.New.Sequence)
-	d.print(w, func(title string, t *table) {
-		fmt.Fprintf(w, "**%s**\n\n", title)
-		t.markdown(w)
-	})
-}
-
-func (d *Diff) print(w io.Writer, show func(title string, t *table)) {
-	show("In short", d.totals())
+// MoveReport is what differs.
+func (d *Diff) MoveReport() *report.Report {
+	r := &report.Report{}
+	d.totals(r)
 	if len(d.Sources) == 0 && len(d.Engines) == 0 {
-		fmt.Fprintln(w, "\nno weight and no engine differs")
+		r.Line("no weight and no engine differs")
 	}
 	if len(d.Sources) > 0 {
-		fmt.Fprintln(w)
-		show("What moves", d.sourceTable())
-		writeRest(w, len(d.Sources)-rowsShown, "sources that move less")
+		r.Heading("what moves")
+		d.sourceTable(r)
 	}
 	if len(d.Engines) > 0 {
-		fmt.Fprintln(w)
-		show("Engines", d.engineTable())
-		writeRest(w, len(d.Engines)-rowsShown, "engines that change less")
+		r.Heading("engines")
+		d.engineTable(r)
 	}
-	if a := d.Attribution; a != nil {
-		fmt.Fprintln(w)
-		if len(a.Groups) == 0 {
-			fmt.Fprintln(w, "the inputs are the same")
-			return
-		}
-		show("Why: the part of each group of inputs", a.groupTable())
-		if len(a.Flows) > 0 {
-			fmt.Fprintln(w)
-			show("Why, by flow (req/s)", a.flowTable())
-			writeRest(w, len(a.Flows)-rowsShown, "flows that change less")
-		}
-	}
+	return r
 }
 
-func (d *Diff) totals() *table {
-	t := newTable("", "<", "old", "new", "change")
+// Report is the part of each group of inputs in what differs.
+func (a *Attribution) Report() *report.Report {
+	r := &report.Report{}
+	if len(a.Groups) == 0 {
+		r.Line("the inputs are the same")
+		return r
+	}
+	r.Heading("why: the part of each group of inputs")
+	a.groupTable(r)
+	if len(a.Flows) > 0 {
+		r.Heading("why, by flow (req/s)")
+		a.flowTable(r)
+	}
+	return r
+}
+
+func (d *Diff) totals(r *report.Report) {
+	t := newTable(report.Texts(""), report.Numbers("old", "new", "change"))
 	row := func(name string, old, now float64, text func(float64) string) {
-		t.add(name, text(old), text(now), signed(now-old, text))
+		t.Add(report.Word(name), report.As(old, text(old)), report.As(now, text(now)), change(now-old, text))
 	}
 	row("objective, ms x req/s", d.Old.ObjectiveMsRPS, d.New.ObjectiveMsRPS, func(v float64) string { return figure.Number(v, 10) })
 	row("mean latency, ms", d.Old.MeanLatencyMs, d.New.MeanLatencyMs, figure.Ms)
 	row("served, req/s", d.Old.ServedRPS, d.New.ServedRPS, figure.Rate)
 	row("shed, req/s", d.Old.ShedRPS, d.New.ShedRPS, figure.Rate)
-	t.add("traffic that moves", "", figure.Percent(d.MovedShare), "")
-	t.add("its caches lost at first, ms x req/s", "", figure.Ms(d.CacheLossMsRPS), "")
-	return t
+	none := report.Word("")
+	t.Add(report.Word("traffic that moves"), none, report.Percent(d.MovedShare), none)
+	t.Add(report.Word("its caches lost at first, ms x req/s"), none, report.Ms(d.CacheLossMsRPS), none)
+	r.Add(t)
 }
 
-func (d *Diff) sourceTable() *table {
-	t := newTable("", "source<", "req/s old", "new", "latency old", "new", "keys moved", "what<")
+func (d *Diff) sourceTable(r *report.Report) {
+	t := newTable(sourceColumn("source"), report.Numbers("req/s old", "new", "latency old", "new", "keys moved"), report.Texts("what"))
 	for _, s := range d.Sources[:min(len(d.Sources), rowsShown)] {
 		const most = 4
 		var list []string
@@ -112,35 +110,40 @@ func (d *Diff) sourceTable() *table {
 		if n := len(s.Moves) - most; n > 0 {
 			list = append(list, fmt.Sprintf("%d more", n))
 		}
-		t.add(s.Source, figure.Rate(s.OldRPS), figure.Rate(s.NewRPS), figure.Ms(s.OldLatencyMs), figure.Ms(s.NewLatencyMs),
-			figure.Percent(s.MovedShare), strings.Join(list, ", "))
+		t.Add(report.Word(s.Source), report.Rate(s.OldRPS), report.Rate(s.NewRPS), report.Ms(s.OldLatencyMs), report.Ms(s.NewLatencyMs),
+			report.Percent(s.MovedShare), report.Word(strings.Join(list, ", ")))
 	}
-	return t
+	r.Add(t)
+	r.Rest(len(d.Sources)-rowsShown, "sources that move less")
 }
 
-func (d *Diff) engineTable() *table {
-	t := newTable("", "engine<", "reference req/s old", "new", "limit old", "new")
+func (d *Diff) engineTable(r *report.Report) {
+	t := newTable(engineColumn("engine"), report.Numbers("reference req/s old", "new", "limit old", "new"))
 	for _, e := range d.Engines[:min(len(d.Engines), rowsShown)] {
-		t.add(e.Engine, figure.Rate(e.OldRPS), figure.Rate(e.NewRPS), figure.Rate(e.OldLimit), figure.Rate(e.NewLimit))
+		t.Add(report.Word(e.Engine), report.Rate(e.OldRPS), report.Rate(e.NewRPS), report.Rate(e.OldLimit), report.Rate(e.NewLimit))
 	}
-	return t
+	r.Add(t)
+	r.Rest(len(d.Engines)-rowsShown, "engines that change less")
 }
 
-func (a *Attribution) groupTable() *table {
-	t := newTable("", "inputs<", "objective, ms x req/s", "of it", "mean latency, ms")
+func (a *Attribution) groupTable(r *report.Report) {
+	objective := func(v float64) report.Cell {
+		return change(v, func(v float64) string { return figure.Number(v, 6) })
+	}
+	t := newTable(report.Texts("inputs"), report.Numbers("objective, ms x req/s", "of it", "mean latency, ms"))
 	for _, g := range a.Groups {
-		part := ""
+		part := report.Word("")
 		if a.ObjectiveMsRPS != 0 {
-			part = figure.Percent(g.ObjectiveMsRPS / a.ObjectiveMsRPS)
+			part = report.Percent(g.ObjectiveMsRPS / a.ObjectiveMsRPS)
 		}
-		t.add(g.Group, signed(g.ObjectiveMsRPS, func(v float64) string { return figure.Number(v, 6) }), part, figure.SignedMs(g.MeanLatencyMs))
+		t.Add(report.Word(g.Group), objective(g.ObjectiveMsRPS), part, report.SignedMs(g.MeanLatencyMs))
 	}
-	t.add("together", signed(a.ObjectiveMsRPS, func(v float64) string { return figure.Number(v, 6) }), "", figure.SignedMs(a.MeanLatencyMs))
-	return t
+	t.Add(report.Word("together"), objective(a.ObjectiveMsRPS), report.Word(""), report.SignedMs(a.MeanLatencyMs))
+	r.Add(t)
 }
 
-func (a *Attribution) flowTable() *table {
-	t := newTable("", "source<", "engine<", "old", "new", "by<")
+func (a *Attribution) flowTable(r *report.Report) {
+	t := newTable(sourceColumn("source"), engineColumn("engine"), report.Numbers("old", "new"), report.Texts("by"))
 	for _, f := range a.Flows[:min(len(a.Flows), rowsShown)] {
 		groups := sortedKeys(f.By)
 		slices.SortStableFunc(groups, func(x, y string) int { return cmp.Compare(math.Abs(f.By[y]), math.Abs(f.By[x])) })
@@ -150,7 +153,8 @@ func (a *Attribution) flowTable() *table {
 				list = append(list, g+" "+signed(f.By[g], figure.Rate))
 			}
 		}
-		t.add(f.Source, f.Engine, figure.Rate(f.NowRPS), figure.Rate(f.ThenRPS), strings.Join(list, ", "))
+		t.Add(report.Word(f.Source), report.Word(f.Engine), report.Rate(f.NowRPS), report.Rate(f.ThenRPS), report.Word(strings.Join(list, ", ")))
 	}
-	return t
+	r.Add(t)
+	r.Rest(len(a.Flows)-rowsShown, "flows that change less")
 }

@@ -9,15 +9,21 @@ import (
 	"github.com/irb-project/irb/agent/snapshot"
 )
 
-// JSON prints a snapshot, or a view of one, for machines: the same keys and
+// Tree returns a snapshot, or a view of one, for machines: the same keys and
 // values as in the weight file.
-func JSON(w io.Writer, s *snapshot.Snapshot) error {
+func Tree(s *snapshot.Snapshot) (map[string]any, error) {
 	body, err := snapshot.Encode(s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var tree map[string]any
-	if err := toml.Unmarshal(body, &tree); err != nil {
+	return tree, toml.Unmarshal(body, &tree)
+}
+
+// JSON prints the tree of a snapshot.
+func JSON(w io.Writer, s *snapshot.Snapshot) error {
+	tree, err := Tree(s)
+	if err != nil {
 		return err
 	}
 	encoder := json.NewEncoder(w)

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/irb-project/irb/agent/snapshot"
+	"github.com/irb-project/irb/explain/report"
 	"github.com/irb-project/irb/solve"
 	"github.com/irb-project/irb/solve/figure"
 	"github.com/irb-project/irb/solve/model"
@@ -127,44 +127,57 @@ func (l *Loss) solveAgain(ctx context.Context, fleet *model.Fleet, opts solve.Op
 	return nil
 }
 
-// Text prints a row per loss, the worst first, and a sentence for each that
+// Report has a row per loss, the worst first, and a sentence for each that
 // cannot be borne.
-func (l *Losses) Text(w io.Writer) {
-	fmt.Fprintf(w, "each engine and failure domain lost in turn; now: mean latency %s ms, %s req/s shed\n\n",
+func (l *Losses) Report() *report.Report {
+	r := &report.Report{}
+	r.Heading("each engine and failure domain lost in turn; now: mean latency %s ms, %s req/s shed",
 		figure.Ms(l.Now.MeanLatencyMs), figure.Rate(l.Now.ShedRPS()))
-	t := newTable("", "lost<", "carried", "at once: latency ms", "fullest<", "no engine", "new plan: latency ms", "rise", "shed req/s")
+	t := newTable(engineColumn("lost"), report.Numbers("carried", "at once: latency ms"), report.Texts("fullest"),
+		report.Numbers("refused", "no engine", "new plan: latency ms", "rise", "shed req/s"))
 	for _, x := range l.Losses[:min(len(l.Losses), rowsShown)] {
-		latency, fullest, unrouted := x.Reaction.cells()
-		shed, rise := "", figure.SignedMs(x.RiseMs)
-		if x.ShedRPS > 0 {
-			shed = figure.Rate(x.ShedRPS)
-		}
+		rise := report.SignedMs(x.RiseMs)
 		if x.MeanLatencyMs == 0 {
-			rise = ""
+			rise = report.Word("")
 		}
-		t.add(x.Lost, figure.Rate(x.CarriedRPS), latency, fullest, unrouted, figure.Ms(x.MeanLatencyMs), rise, shed)
+		t.Add(report.Word(x.Lost), report.Rate(x.CarriedRPS), x.Reaction.latencyCell(), x.Reaction.fullestCell(), rateUnlessZero(x.Reaction.RefusedRPS),
+			rateUnlessZero(x.Reaction.UnroutedRPS), report.Ms(x.MeanLatencyMs), rise, rateUnlessZero(x.ShedRPS))
 	}
-	t.write(w)
-	writeRest(w, len(l.Losses)-rowsShown, "losses that cost less")
-	fmt.Fprintln(w, "\n\"at once\" is what agents do by fallbacks before a new file, without their guards; \"fullest\" is the engine that then carries most of its limit")
-	l.sentences(w)
+	r.Add(t)
+	r.Rest(len(l.Losses)-rowsShown, "losses that cost less")
+	r.Note("%s", lossLegend)
+	l.sentences(r)
+	return r
 }
 
+// lossLegend says what the columns of the table of losses are.
+const lossLegend = `"at once" is what agents do before a new file: what went to the lost engines walks on by rank, an engine takes
+no more than its capacity, a fallback no more than it may absorb while others have room; what finds all full is
+refused, a cluster's lowest priority first. They may refuse less than a new plan sheds, as a plan keeps engines
+at their limits. "fullest" is the engine that then carries most of its limit`
+
 // sentences tells of the worst losses that cannot be borne, and counts the rest.
-func (l *Losses) sentences(w io.Writer) {
-	const most = 8
-	told, more := 0, 0
+func (l *Losses) sentences(r *report.Report) {
+	list := l.Findings()
+	for _, text := range list[:min(len(list), sentencesShown)] {
+		r.Item("%s", text)
+	}
+	r.Rest(len(list)-sentencesShown, "losses that fill an engine beyond its limit or shed")
+}
+
+// Findings are what to know first: the losses that cannot be borne, the worst
+// first.
+func (l *Losses) Findings() []string {
+	var list []string
 	for _, x := range l.Losses {
-		switch text := x.sentence(); {
-		case text == "":
-		case told < most:
-			fmt.Fprintln(w, text)
-			told++
-		default:
-			more++
+		if text := x.sentence(); text != "" {
+			list = append(list, text)
 		}
 	}
-	writeRest(w, more, "losses that fill an engine beyond its limit or shed")
+	if len(list) == 0 && len(l.Losses) > 0 {
+		list = append(list, "no loss of one engine or failure domain sheds or fills an engine beyond its limit")
+	}
+	return list
 }
 
 // sentence says what a loss means, "" if a new plan bears it in full and the

@@ -66,39 +66,79 @@ func TestLossesOfTwoRegions(t *testing.T) {
 	}
 }
 
-// The keys of a lost engine go to the others by weight, as in the agents.
-func TestReactionFollowsTheWeights(t *testing.T) {
-	fleet := readFleet(t, "follow-the-sun")
-	s := snapshotOf(t, fleet)
-	found := losses(t, fleet)
-	i := slices.IndexFunc(s.Sources, func(x snapshot.Source) bool { return x.Cluster == "West Europe" && x.Class == "chat" })
-	weight := make(map[string]float64)
-	for _, w := range s.Sources[i].Weights {
-		weight[w.Engine] = w.Fraction
-	}
+func newTestReactor(t *testing.T, fleet *model.Fleet, s *snapshot.Snapshot) *reactor {
+	t.Helper()
 	now, err := Resolve(context.Background(), fleet, solve.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	reactor, err := newReactor(s, now.plan)
+	r, err := newReactor(s, now.plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, none := reactor.walk(&s.Sources[i], []string{"asia-b200"})
-	rest := 1 - weight["asia-b200"]
-	for _, engine := range []string{"eu-h200", "us-h100"} {
-		if want := weight[engine] / rest; math.Abs(parts[engine]-want) > 0.03 {
-			t.Errorf("%s gets %v of the keys of asia-b200, want %v", engine, parts[engine], want)
+	return r
+}
+
+// The keys of a lost engine go to the others by weight, as in the agents, where
+// these have room.
+func TestReactionFollowsTheWeights(t *testing.T) {
+	fleet := readFleet(t, "follow-the-sun")
+	s := snapshotOf(t, fleet)
+	i := slices.IndexFunc(s.Sources, func(x snapshot.Source) bool { return x.Cluster == "West Europe" && x.Class == "chat" })
+	weight := make(map[string]float64)
+	for _, w := range s.Sources[i].Weights {
+		weight[w.Engine] = w.RPS
+	}
+	r := newTestReactor(t, fleet, s)
+	for e := range r.p.Engines {
+		r.p.Engines[e].Capacity *= 100
+	}
+	d := r.newDiversion([]string{"asia-b200"})
+	d.plan(&s.Sources[i])
+	d.divert()
+	if len(weight) != 3 || len(d.flows) != 2 || d.out.RefusedRPS != 0 || d.out.UnroutedRPS != 0 {
+		t.Fatalf("weights %v become %v: %+v", weight, d.flows, d.out)
+	}
+	// What asia-b200 had is divided like what the others have.
+	grows := 1 + weight["asia-b200"]/(weight["eu-h200"]+weight["us-h100"])
+	for k, rps := range d.flows {
+		engine := r.p.Engines[r.p.Col[k]].Name
+		if want := weight[engine] * grows; math.Abs(rps-want) > 0.03*weight["asia-b200"] {
+			t.Errorf("%s gets %v req/s, want %v", engine, rps, want)
 		}
 	}
-	if none != 0 || len(parts) != 2 {
-		t.Errorf("parts are %v, none %v", parts, none)
-	}
 	// What is lost is moved or has nowhere to go.
-	for name, l := range found {
+	for name, l := range losses(t, fleet) {
 		if math.Abs(l.Reaction.MovedRPS-l.CarriedRPS) > 1e-9 { // all requests are of the reference size
 			t.Errorf("%s carried %v req/s, %v move", name, l.CarriedRPS, l.Reaction.MovedRPS)
 		}
+	}
+}
+
+// In two-regions a-1 carries 100 of 100 req/s, c-1 20 of us-east and 40 of
+// us-west of 80.
+func TestReactionKeepsToCapacityAndAbsorb(t *testing.T) {
+	fleet := readFleet(t, "two-regions")
+	found := losses(t, fleet)
+	near := func(got, want float64) bool { return math.Abs(got-want) <= 1e-6 }
+	if r := found["a-1"].Reaction; !near(r.MovedRPS, 100) || !near(r.RefusedRPS, 80) || r.UnroutedRPS != 0 || r.BeyondRPS != 0 || !near(r.fullest().PlannedRPS, 80) {
+		t.Errorf("without a-1, of 100 req/s 20 fit on c-1: %+v", r)
+	}
+	if r := found["c-1"].Reaction; !near(r.MovedRPS, 60) || !near(r.RefusedRPS, 60) || !near(r.fullest().PlannedRPS, 100) {
+		t.Errorf("without c-1 no more fits on a-1: %+v", r)
+	}
+
+	for i := range fleet.Demand {
+		fleet.Demand[i].RPS /= 2 // 60 req/s on a-1, 20 on c-1
+	}
+	s := snapshotOf(t, fleet)
+	for i := range s.Sources {
+		for j := range s.Sources[i].Fallbacks {
+			s.Sources[i].Fallbacks[j].AbsorbRPS = 10
+		}
+	}
+	if r := newTestReactor(t, fleet, s).lose([]string{"a-1"}); !near(r.BeyondRPS, 50) || !near(r.MovedRPS, 60) || !near(r.RefusedRPS, 0) {
+		t.Errorf("of 60 req/s c-1 may absorb 10, and takes the rest as nothing else has room: %+v", r)
 	}
 }
 

@@ -9,19 +9,29 @@ import (
 
 	"github.com/irb-project/irb/agent/pick"
 	"github.com/irb-project/irb/agent/snapshot"
+	"github.com/irb-project/irb/explain/report"
 	"github.com/irb-project/irb/solve"
 	"github.com/irb-project/irb/solve/figure"
 	"github.com/irb-project/irb/solve/model"
 )
 
-// Reaction is what the agents do when engines fail, before a new file: the keys
-// of the lost engines walk on in their rank, then to the fallbacks.
+// Reaction is what the agents do when engines fail, before a new file. The keys
+// of the lost engines walk on in their rank, then to the fallbacks; an engine
+// takes no more than its capacity (agents prefer others where requests wait),
+// and a fallback no more than it may absorb for the source, as long as another
+// has room. What finds every engine full is refused by admission.
+//
+// It is what comes of it once the guards have settled. What a snapshot does not
+// tell is left out: how many agents there are, bursts, queues at this moment.
 type Reaction struct {
-	MovedRPS    float64 `json:"moved_rps"`
+	MovedRPS  float64 `json:"moved_rps"`
+	BeyondRPS float64 `json:"beyond_absorb_rps"` // of it, by fallbacks beyond what they may absorb, as nothing else had room
+	// RefusedRPS finds every engine of its walk full. Which of a cluster's
+	// classes are refused goes by their priority, lowest first.
+	RefusedRPS  float64 `json:"refused_rps"`
 	UnroutedRPS float64 `json:"unrouted_rps"` // no engine is left among weights and fallbacks
-	// MeanLatencyMs is that of the routed requests by the profiles at the new
-	// utilizations; 0 where an engine would be above utilization 1, as its queue
-	// then grows for as long as it lasts.
+	// MeanLatencyMs is that of the served requests by the profiles at the new
+	// utilizations; 0 where an engine is so full that the profile has none.
 	MeanLatencyMs float64         `json:"mean_latency_ms,omitempty"`
 	Engines       []EngineOutcome `json:"engines"` // those left, in order of name
 }
@@ -70,65 +80,132 @@ func newReactor(s *snapshot.Snapshot, p *solve.Plan) (*reactor, error) {
 
 // lose replays the loss of engines.
 func (r *reactor) lose(lost []string) *Reaction {
-	out := &Reaction{}
-	flows := make(map[int]float64) // by pair
+	d := r.newDiversion(lost)
 	for i := range r.s.Sources {
-		source := &r.s.Sources[i]
-		node, ok := r.source[model.SourceKey{Cluster: source.Cluster, Class: source.Class}]
-		if !ok {
-			continue // idle
-		}
-		add := func(engine string, rps float64) {
-			e, known := r.engine[engine]
-			if k, eligible := r.pair[[2]int{node, e}]; known && eligible {
-				flows[k] += rps
-			}
-		}
-		var moved float64
-		for _, w := range source.Weights {
-			if slices.Contains(lost, w.Engine) {
-				moved += w.RPS
-			} else {
-				add(w.Engine, w.RPS)
-			}
-		}
-		if moved == 0 {
-			continue
-		}
-		out.MovedRPS += moved
-		parts, none := r.walk(source, lost)
-		for engine, part := range parts {
-			add(engine, moved*part)
-		}
-		out.UnroutedRPS += moved * none
+		d.plan(&r.s.Sources[i])
 	}
-	r.measure(out, flows, lost)
-	return out
+	d.divert()
+	r.measure(d.out, d.flows, lost)
+	return d.out
 }
 
-// walk sends keys of the lost ranges of a source through the agents' walk and
-// returns which part of them each engine gets, and which part none.
-func (r *reactor) walk(source *snapshot.Source, lost []string) (parts map[string]float64, none float64) {
-	table := r.tables[source.Cluster]
-	class := table.Class(source.Class)
-	stay := make([]uint64, len(r.s.Engines))
-	for i := range stay {
-		stay[i] = pick.StayAll
-		if slices.Contains(lost, r.s.Engines[i].Name) {
-			stay[i] = 0
-		}
+// diversion is the replay of one loss.
+type diversion struct {
+	*reactor
+	lost    []string
+	flows   map[int]float64 // req/s by pair
+	work    []float64       // token equivalents/s by engine
+	streams []stream
+	out     *Reaction
+}
+
+func (r *reactor) newDiversion(lost []string) *diversion {
+	return &diversion{reactor: r, lost: lost, flows: make(map[int]float64), work: make([]float64, len(r.p.Engines)), out: &Reaction{}}
+}
+
+// stream is what one source had on the lost engines.
+type stream struct {
+	source *snapshot.Source
+	node   int // of the plan
+	class  *pick.Class
+	stay   []uint64
+	keys   []uint64
+	rps    float64            // per key
+	absorb map[string]float64 // req/s left, by fallback
+}
+
+// plan puts what a source has on engines that are left in place, and what it
+// had on lost ones on its way.
+func (d *diversion) plan(source *snapshot.Source) {
+	node, ok := d.source[model.SourceKey{Cluster: source.Cluster, Class: source.Class}]
+	if !ok {
+		return // idle
 	}
-	keys := lostKeys(source, lost)
-	parts = make(map[string]float64)
-	for _, key := range keys {
-		w := class.Walk(pick.Request{Key: key, Stay: stay})
-		if step, ok := w.Next(); ok {
-			parts[r.s.Engines[step.Engine].Name] += 1 / float64(len(keys))
+	var moved float64
+	for _, w := range source.Weights {
+		if slices.Contains(d.lost, w.Engine) {
+			moved += w.RPS
 		} else {
-			none += 1 / float64(len(keys))
+			d.put(node, w.Engine, w.RPS)
 		}
 	}
-	return parts, none
+	if moved == 0 {
+		return
+	}
+	d.out.MovedRPS += moved
+	table := d.tables[source.Cluster]
+	s := stream{source: source, node: node, class: table.Class(source.Class), keys: lostKeys(source, d.lost), absorb: make(map[string]float64)}
+	s.rps = moved / float64(len(s.keys))
+	for _, f := range source.Fallbacks {
+		s.absorb[f.Engine] = f.AbsorbRPS
+	}
+	s.stay = make([]uint64, len(d.s.Engines))
+	for i := range s.stay {
+		s.stay[i] = pick.StayAll
+		if slices.Contains(d.lost, d.s.Engines[i].Name) {
+			s.stay[i] = 0
+		}
+	}
+	d.streams = append(d.streams, s)
+}
+
+// put adds a flow where the pair is eligible.
+func (d *diversion) put(node int, engine string, rps float64) {
+	e, known := d.engine[engine]
+	if k, eligible := d.pair[[2]int{node, e}]; known && eligible {
+		d.flows[k] += rps
+		d.work[e] += rps * d.p.Sources[node].Work
+	}
+}
+
+// divert walks the keys of all streams by turns, so that they share what room
+// there is.
+func (d *diversion) divert() {
+	for turn := range probes {
+		for i := range d.streams {
+			s := &d.streams[i]
+			if n := len(s.keys); turn*n/probes != (turn+1)*n/probes {
+				d.walk(s, s.keys[turn*n/probes])
+			}
+		}
+	}
+}
+
+// walk sends the requests of one key along the agents' walk: first to engines
+// with room, then to fallbacks beyond what they may absorb.
+func (d *diversion) walk(s *stream, key uint64) {
+	left, steps := s.rps, 0
+	for _, beyond := range []bool{false, true} {
+		w := s.class.Walk(pick.Request{Key: key, Stay: s.stay})
+		for step, ok := w.Next(); ok && left > 0; step, ok = w.Next() {
+			steps++
+			engine := d.s.Engines[step.Engine].Name
+			take := min(left, d.room(s.node, engine))
+			if step.Fallback && !beyond {
+				take = min(take, s.absorb[engine])
+				s.absorb[engine] -= take
+			}
+			d.put(s.node, engine, take)
+			left -= take
+			if beyond {
+				d.out.BeyondRPS += take
+			}
+		}
+	}
+	if steps == 0 {
+		d.out.UnroutedRPS += left
+	} else {
+		d.out.RefusedRPS += left
+	}
+}
+
+// room is what an engine can still take of a source, in req/s.
+func (d *diversion) room(node int, engine string) float64 {
+	e, known := d.engine[engine]
+	if !known {
+		return 0
+	}
+	return max(0, d.p.Engines[e].Capacity-d.work[e]) / d.p.Sources[node].Work
 }
 
 // lostKeys returns keys spread evenly over the ranges of the lost engines.
@@ -182,17 +259,12 @@ func (r *reactor) measure(out *Reaction, flows map[int]float64, lost []string) {
 			l.output += rps * source.OutputTokens
 		}
 	}
-	overloaded := false
 	for e, node := range r.p.Engines {
 		if node.Limit <= 0 || slices.Contains(lost, node.Name) {
 			continue
 		}
 		o := EngineOutcome{Engine: node.Name, PlannedRPS: loads[e].work / node.ReferenceWork, LimitRPS: node.Limit / node.ReferenceWork, Utilization: loads[e].work / node.Capacity}
-		overloaded = overloaded || o.Utilization > 1+1e-9
 		out.Engines = append(out.Engines, o)
-	}
-	if overloaded {
-		return
 	}
 	var total, routed float64
 	for _, k := range pairs {
@@ -220,26 +292,29 @@ func (x *Reaction) fullest() EngineOutcome {
 	return slices.MaxFunc(x.Engines, func(a, b EngineOutcome) int { return cmp.Compare(a.ofLimit(), b.ofLimit()) })
 }
 
-func (x *Reaction) cells() (latency, fullest, unrouted string) {
-	latency = "queue grows"
+// latencyCell is the mean latency, as far as the profiles have one.
+func (x *Reaction) latencyCell() report.Cell {
 	if x.MeanLatencyMs > 0 {
-		latency = figure.Ms(x.MeanLatencyMs)
+		return report.Ms(x.MeanLatencyMs)
 	}
-	if f := x.fullest(); f.Engine != "" {
-		fullest = f.Engine + " " + figure.Percent(f.ofLimit())
-	}
-	if x.UnroutedRPS > 0 {
-		unrouted = figure.Rate(x.UnroutedRPS)
-	}
-	return latency, fullest, unrouted
+	return report.Word("queue grows")
 }
 
-// overload says which engines the reaction fills beyond their limits.
+// fullestCell names the engine that carries most of its limit.
+func (x *Reaction) fullestCell() report.Cell {
+	if f := x.fullest(); f.Engine != "" {
+		return report.Word(f.Engine + " " + figure.Percent(f.ofLimit()))
+	}
+	return report.Word("")
+}
+
+// overload says which engines the reaction fills beyond their limits, and what
+// is not served.
 func (x *Reaction) overload() string {
 	var list []string
 	for _, e := range x.Engines {
 		if e.ofLimit() >= 1.0005 {
-			list = append(list, fmt.Sprintf("%s %s of its limit", e.Engine, figure.Percent(e.ofLimit())))
+			list = append(list, fmt.Sprintf("%s to %s of its limit", e.Engine, figure.Percent(e.ofLimit())))
 		}
 	}
 	var parts []string
@@ -247,10 +322,17 @@ func (x *Reaction) overload() string {
 		list = append(list[:4], fmt.Sprintf("%d more", len(list)-4))
 	}
 	if len(list) > 0 {
-		parts = append(parts, "until a new plan, fallbacks would fill "+strings.Join(list, ", "))
+		parts = append(parts, "agents fill "+strings.Join(list, ", "))
+	}
+	// What one probe stands for is below what can be told.
+	if x.RefusedRPS > x.MovedRPS/probes {
+		parts = append(parts, fmt.Sprintf("they refuse %s req/s, as every engine that may serve them is full", figure.Rate(x.RefusedRPS)))
 	}
 	if x.UnroutedRPS > 0 {
-		parts = append(parts, fmt.Sprintf("%s req/s would have no engine left", figure.Rate(x.UnroutedRPS)))
+		parts = append(parts, fmt.Sprintf("%s req/s have no engine left", figure.Rate(x.UnroutedRPS)))
 	}
-	return strings.Join(parts, "; ")
+	if len(parts) == 0 {
+		return ""
+	}
+	return "until a new plan " + strings.Join(parts, "; ")
 }

@@ -2,11 +2,12 @@ package explain
 
 import (
 	"fmt"
-	"io"
 	"net/textproto"
+	"strings"
 
 	"github.com/irb-project/irb/agent/pick"
 	"github.com/irb-project/irb/agent/snapshot"
+	"github.com/irb-project/irb/explain/report"
 	"github.com/irb-project/irb/solve/figure"
 )
 
@@ -130,51 +131,61 @@ func reasonOf(s *snapshot.Source, engine string) string {
 	return ""
 }
 
-// Text tells the steps in the order in which an agent takes them.
-func (p *Placement) Text(w io.Writer) {
+// Report tells the steps in the order in which an agent takes them.
+func (p *Placement) Report() *report.Report {
+	t := newTable(report.Texts("", ""))
+	row := func(what, format string, args ...any) {
+		t.Add(report.Word(what), report.Word(fmt.Sprintf(format, args...)))
+	}
 	if len(p.Matched) > 1 {
-		fmt.Fprintf(w, "class     %s: the first that matches; passed over: %q\n", p.Class, p.Matched[:len(p.Matched)-1])
+		row("class", "%s: the first that matches; passed over: %q", p.Class, p.Matched[:len(p.Matched)-1])
 	} else {
-		fmt.Fprintf(w, "class     %s\n", p.Class)
+		row("class", "%s", p.Class)
 	}
 	if p.Keyless {
-		fmt.Fprintf(w, "key       none: such requests follow the weights")
+		var list strings.Builder
 		for _, name := range sortedKeys(p.Shares) {
-			fmt.Fprintf(w, ", %s %s", name, figure.Percent(p.Shares[name]))
+			fmt.Fprintf(&list, ", %s %s", name, figure.Percent(p.Shares[name]))
 		}
-		fmt.Fprintln(w, "; what follows is one of them")
+		row("key", "none: such requests follow the weights%s; what follows is one of them", list.String())
 	} else {
-		fmt.Fprintf(w, "key       %016x, position %d of 2^32\n", p.Key, p.Position)
+		row("key", "%016x, position %d of 2^32", p.Key, p.Position)
 	}
-	fmt.Fprintf(w, "layout    range %d, [%d, %d), belongs to %s\n", p.Range, p.From, p.To, p.Engine)
+	row("layout", "range %d, [%d, %d), belongs to %s", p.Range, p.From, p.To, p.Engine)
 	for i, c := range p.Order {
-		label := "          "
+		label := ""
 		if i == 0 {
-			label = "order     "
+			label = "order"
 		}
-		note := ""
-		switch {
-		case c.LastResort:
-			note = ", as a last resort"
-		case c.Skipped != "":
-			note = ", passed over: " + c.Skipped
-		}
-		if c.Fallback {
-			note = ", fallback" + note
-		}
-		fmt.Fprintf(w, "%s%d  %s%s\n", label, c.Rank, c.Engine, note)
+		row(label, "%d  %s%s", c.Rank, c.Engine, stepNote(c))
 	}
-	if p.Goes == "" {
-		fmt.Fprintln(w, "goes to   nowhere")
-	} else {
-		fmt.Fprintf(w, "goes to   %s", p.Goes)
-		if n := len(p.Endpoints); n > 0 {
-			fmt.Fprintf(w, " at %s", p.Endpoints[0])
-			if n > 1 {
-				fmt.Fprintf(w, ", then %s", p.Endpoints[1])
-			}
-		}
-		fmt.Fprintln(w)
+	switch {
+	case p.Goes == "":
+		row("goes to", "nowhere")
+	case len(p.Endpoints) == 0:
+		row("goes to", "%s", p.Goes)
+	case len(p.Endpoints) == 1:
+		row("goes to", "%s at %s", p.Goes, p.Endpoints[0])
+	default:
+		row("goes to", "%s at %s, then %s", p.Goes, p.Endpoints[0], p.Endpoints[1])
 	}
-	fmt.Fprintf(w, "why       %s\n", p.Why)
+	row("why", "%s", p.Why)
+	r := &report.Report{}
+	r.Add(t)
+	return r
+}
+
+// stepNote says what is special about an engine in the order of a request.
+func stepNote(c pick.Choice) string {
+	note := ""
+	switch {
+	case c.LastResort:
+		note = ", as a last resort"
+	case c.Skipped != "":
+		note = ", passed over: " + c.Skipped
+	}
+	if c.Fallback {
+		note = ", fallback" + note
+	}
+	return note
 }

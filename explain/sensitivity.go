@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 
+	"github.com/irb-project/irb/explain/report"
 	"github.com/irb-project/irb/solve"
 	"github.com/irb-project/irb/solve/figure"
 	"github.com/irb-project/irb/solve/model"
@@ -132,21 +132,19 @@ func utilizationKnobs(f *model.Fleet) []Knob {
 	return list
 }
 
-// Text prints a row per knob, the dearest first.
-func (s *Sensitivities) Text(w io.Writer) {
+// Report has a row per knob, the dearest first.
+func (s *Sensitivities) Report() *report.Report {
+	r := &report.Report{}
 	if len(s.Knobs) == 0 {
-		fmt.Fprintln(w, "the policy has no knob that could cost latency")
-		return
+		r.Line("the policy has no knob that could cost latency")
+		return r
 	}
-	fmt.Fprintf(w, "what each knob of the policy costs, one by one (now: mean latency %s ms, %s req/s shed)\n\n", figure.Ms(s.Now.MeanLatencyMs), figure.Rate(s.Now.ShedRPS()))
-	t := newTable("", "knob<", "instead<", "costs ms x req/s", "mean ms", "sheds req/s")
+	r.Heading("what each knob of the policy costs, one by one (now: mean latency %s ms, %s req/s shed)", figure.Ms(s.Now.MeanLatencyMs), figure.Rate(s.Now.ShedRPS()))
+	t := newTable(report.Texts("knob", "instead"), report.Numbers("costs ms x req/s", "mean ms", "sheds req/s"))
 	for _, k := range s.Knobs[:min(len(s.Knobs), rowsShown)] {
-		shed := ""
-		if k.ShedsRPS > 0 {
-			shed = figure.Rate(k.ShedsRPS)
-		}
-		t.add(k.Name, k.Off, figure.Ms(k.CostsMsRPS), figure.SignedMs(k.CostsMeanMs), shed)
+		t.Add(report.Word(k.Name), report.Word(k.Off), report.Ms(k.CostsMsRPS), report.SignedMs(k.CostsMeanMs), rateUnlessZero(k.ShedsRPS))
 	}
-	t.write(w)
-	writeRest(w, len(s.Knobs)-rowsShown, "knobs that cost less")
+	r.Add(t)
+	r.Rest(len(s.Knobs)-rowsShown, "knobs that cost less")
+	return r
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/irb-project/irb/agent/snapshot"
+	"github.com/irb-project/irb/explain/report"
 	"github.com/irb-project/irb/solve/figure"
 )
 
@@ -18,54 +19,58 @@ const rowsShown = 24
 
 // Summary prints what a solve found: per source its demand, latency and
 // engines, per engine its plan and price, and how well it is proved.
-func Summary(w io.Writer, s *snapshot.Snapshot, elapsed time.Duration) {
-	summarySources(w, s)
-	fmt.Fprintln(w)
-	summaryEngines(w, s)
-	fmt.Fprintln(w)
+func Summary(w io.Writer, s *snapshot.Snapshot, elapsed time.Duration) error {
+	r := &report.Report{}
+	r.Append(SourceTable(s))
+	r.Append(EngineTable(s))
 	f := s.Solver
-	fmt.Fprintf(w, "objective %s ms x req/s, lower bound %s, gap %s (%s work, %s, %s)\n",
-		figure.Number(f.Objective, 10), figure.Number(f.Bound, 10), fmt.Sprintf("%.1e", f.Gap), f.Work, f.Method, elapsed.Round(10*time.Microsecond))
-	fmt.Fprintf(w, "mean latency %s ms over %s req/s served", figure.Ms(f.LatencyMs), figure.Rate(f.ServedRPS))
-	if shed := f.OfferedRPS - f.ServedRPS; shed > 1e-9*f.OfferedRPS {
-		fmt.Fprintf(w, ", %s of %s req/s shed", figure.Rate(shed), figure.Rate(f.OfferedRPS))
+	r.Line("objective %s ms x req/s, lower bound %s, gap %.1e (%s work, %s, %s)",
+		figure.Number(f.Objective, 10), figure.Number(f.Bound, 10), f.Gap, f.Work, f.Method, elapsed.Round(10*time.Microsecond))
+	text := fmt.Sprintf("mean latency %s ms over %s req/s served", figure.Ms(f.LatencyMs), figure.Rate(f.ServedRPS))
+	if shed := shedRPS(s); shed > 0 {
+		text += fmt.Sprintf(", %s of %s req/s shed", figure.Rate(shed), figure.Rate(f.OfferedRPS))
 	}
 	if hasPrevious(s) {
-		fmt.Fprintf(w, "; %s of the traffic moves, cache cost %s ms x req/s", figure.Percent(f.MovedShare), figure.Number(f.ChurnCost, 4))
+		text += fmt.Sprintf("; %s of the traffic moves, cache cost %s ms x req/s", figure.Percent(f.MovedShare), figure.Number(f.ChurnCost, 4))
 	}
-	fmt.Fprintln(w)
+	r.Line("%s", text)
 	if f.Coverage != "" {
-		fmt.Fprintln(w, f.Coverage)
+		r.Line("%s", f.Coverage)
 	}
+	return r.WriteText(w)
 }
 
 func hasPrevious(s *snapshot.Snapshot) bool {
 	return slices.ContainsFunc(s.Inputs, func(in snapshot.Input) bool { return in.Role == "previous" })
 }
 
-func summarySources(w io.Writer, s *snapshot.Snapshot) {
+// shedRPS is what is offered and not served, 0 if that is rounding.
+func shedRPS(s *snapshot.Snapshot) float64 {
+	if shed := s.Solver.OfferedRPS - s.Solver.ServedRPS; shed > 1e-9*s.Solver.OfferedRPS {
+		return shed
+	}
+	return 0
+}
+
+// SourceTable lists the sources with their engines, of many the largest.
+func SourceTable(s *snapshot.Snapshot) *report.Report {
 	order := make([]*snapshot.Source, len(s.Sources))
 	for i := range s.Sources {
 		order[i] = &s.Sources[i]
 	}
-	rest := 0
 	if len(order) > rowsShown {
 		slices.SortStableFunc(order, func(a, b *snapshot.Source) int { return cmp.Compare(b.OfferedRPS, a.OfferedRPS) })
-		rest = len(order) - rowsShown
 		order = order[:rowsShown]
 	}
-	t := newTable("", "source<", "demand req/s", "shed", "latency ms", "by profile", "one more ms", "engines<")
+	t := newTable(sourceColumn("source"), report.Numbers("demand req/s", "shed", "latency ms", "by profile", "one more ms"), report.Texts("engines"))
 	for _, source := range order {
-		shed := ""
-		if source.ShedRPS > 0 {
-			shed = figure.Rate(source.ShedRPS)
-		}
-		t.add(source.Cluster+"/"+source.Class, figure.Rate(source.OfferedRPS), shed, figure.Ms(source.LatencyMs), figure.Ms(source.ProfileMs), figure.Ms(source.PriceMs), weightList(source))
+		t.Add(report.Word(source.Cluster+"/"+source.Class), report.Rate(source.OfferedRPS), rateUnlessZero(source.ShedRPS),
+			report.Ms(source.LatencyMs), report.Ms(source.ProfileMs), report.Ms(source.PriceMs), report.Word(weightList(source)))
 	}
-	t.write(w)
-	if rest > 0 {
-		fmt.Fprintf(w, "... and %d smaller sources\n", rest)
-	}
+	r := &report.Report{}
+	r.Add(t)
+	r.Rest(len(s.Sources)-len(order), "smaller sources")
+	return r
 }
 
 // weightList is "a-1 74.2 %, c-1 25.8 %", the largest weights first.
@@ -83,31 +88,27 @@ func weightList(source *snapshot.Source) string {
 	return strings.Join(list, ", ")
 }
 
-func summaryEngines(w io.Writer, s *snapshot.Snapshot) {
-	order := make([]*snapshot.Engine, len(s.Engines))
-	for i := range s.Engines {
-		order[i] = &s.Engines[i]
-	}
-	rest := 0
+// EngineTable lists the engines with their plan and price, of many the dearest.
+func EngineTable(s *snapshot.Snapshot) *report.Report {
+	order := slices.Clone(s.Engines)
 	if len(order) > rowsShown {
-		slices.SortStableFunc(order, func(a, b *snapshot.Engine) int { return cmp.Compare(b.PriceMs, a.PriceMs) })
-		rest = len(order) - rowsShown
+		slices.SortStableFunc(order, func(a, b snapshot.Engine) int { return cmp.Compare(b.PriceMs, a.PriceMs) })
 		order = order[:rowsShown]
 	}
-	t := newTable("", "engine<", "region<", "req/s", "of limit", "utilization", "latency ms", "price ms", "of it limit")
+	t := newTable(engineColumn("engine"), report.Texts("region"), report.Numbers("req/s", "of limit", "utilization", "latency ms", "price ms", "of it limit"))
 	for _, e := range order {
-		limit := ""
+		limit, of := report.Word(""), report.Word("down")
 		if e.LimitPriceMs > 1e-6 {
-			limit = figure.Ms(e.LimitPriceMs)
+			limit = report.Ms(e.LimitPriceMs)
 		}
-		of := "down"
 		if e.LimitRPS > 0 {
-			of = figure.Percent(e.PlannedRefRPS / e.LimitRPS)
+			of = report.Percent(e.PlannedRefRPS / e.LimitRPS)
 		}
-		t.add(e.Name, e.Region, figure.Rate(e.PlannedRPS), of, figure.Percent(e.Utilization), figure.Ms(e.LatencyMs), figure.Ms(e.PriceMs), limit)
+		t.Add(report.Word(e.Name), report.Word(e.Region), report.Rate(e.PlannedRPS), of, report.Percent(e.Utilization),
+			report.Ms(e.LatencyMs), report.Ms(e.PriceMs), limit)
 	}
-	t.write(w)
-	if rest > 0 {
-		fmt.Fprintf(w, "... and %d engines with a lower price\n", rest)
-	}
+	r := &report.Report{}
+	r.Add(t)
+	r.Rest(len(s.Engines)-len(order), "engines with a lower price")
+	return r
 }

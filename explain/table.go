@@ -1,74 +1,40 @@
 package explain
 
 import (
-	"fmt"
-	"io"
-	"strings"
-	"unicode/utf8"
+	"slices"
+
+	"github.com/irb-project/irb/explain/report"
 )
 
-// table prints rows in aligned columns: text to the left, numbers to the
-// right. The first row is the head.
-type table struct {
-	indent string
-	left   []bool // per column: aligned to the left
-	rows   [][]string
+// sourceColumn and engineColumn begin the tables of sources and engines.
+func sourceColumn(title string) []report.Column {
+	return []report.Column{{Title: title, Kind: report.Source}}
+}
+func engineColumn(title string) []report.Column {
+	return []report.Column{{Title: title, Kind: report.Engine}}
 }
 
-// newTable starts a table. A head that ends in "<" marks a column of text.
-func newTable(indent string, head ...string) *table {
-	t := &table{indent: indent}
-	for i, h := range head {
-		t.left = append(t.left, strings.HasSuffix(h, "<"))
-		head[i] = strings.TrimSuffix(h, "<")
-	}
-	t.rows = append(t.rows, head)
-	return t
+func newTable(columns ...[]report.Column) *report.Table {
+	return report.NewTable(slices.Concat(columns...)...)
 }
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
-
-func (t *table) write(w io.Writer) {
-	width := make([]int, len(t.left))
-	for _, row := range t.rows {
-		for i, cell := range row {
-			width[i] = max(width[i], utf8.RuneCountInString(cell))
-		}
+// rateUnlessZero leaves a rate out where there is none.
+func rateUnlessZero(v float64) report.Cell {
+	if v > 0 {
+		return report.Rate(v)
 	}
-	for _, row := range t.rows {
-		var b strings.Builder
-		b.WriteString(t.indent)
-		for i, cell := range row {
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
-			if i > 0 {
-				b.WriteString("  ")
-			}
-			if t.left[i] {
-				b.WriteString(cell + pad)
-			} else {
-				b.WriteString(pad + cell)
-			}
-		}
-		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
-	}
+	return report.Word("")
 }
 
-// markdown prints the table for a page that renders it.
-func (t *table) markdown(w io.Writer) {
-	for i, row := range t.rows {
-		cells := make([]string, len(row))
-		for j, cell := range row {
-			cells[j] = strings.ReplaceAll(cell, "|", `\|`)
-		}
-		fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
-		if i > 0 {
-			continue
-		}
-		for j := range cells {
-			if cells[j] = "---:"; t.left[j] {
-				cells[j] = "---"
-			}
-		}
-		fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
+// change is a difference of two numbers with its sign.
+func change(v float64, text func(float64) string) report.Cell {
+	return report.As(v, signed(v, text))
+}
+
+// signed prints a difference with its sign.
+func signed(v float64, text func(float64) string) string {
+	if s := text(v); v > 0 && s != "0" {
+		return "+" + s
 	}
+	return text(v)
 }

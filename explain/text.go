@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/irb-project/irb/agent/snapshot"
+	"github.com/irb-project/irb/explain/report"
 	"github.com/irb-project/irb/solve/figure"
 )
 
@@ -47,99 +48,88 @@ func (f Filter) Apply(s *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 }
 
 func (f Filter) touches(s snapshot.Source) bool {
-	if f.Engine == "" {
-		return true
-	}
+	return f.Engine == "" || slices.Contains(EnginesOf(&s), f.Engine)
+}
+
+// EnginesOf lists the engines that a source uses, could use or falls back to.
+func EnginesOf(s *snapshot.Source) []string {
+	var list []string
 	for _, w := range s.Weights {
-		if w.Engine == f.Engine {
-			return true
-		}
+		list = append(list, w.Engine)
 	}
 	for _, a := range s.Alternatives {
-		if a.Engine == f.Engine {
-			return true
-		}
+		list = append(list, a.Engine)
 	}
 	for _, b := range s.Fallbacks {
-		if b.Engine == f.Engine {
-			return true
+		if !slices.Contains(list, b.Engine) {
+			list = append(list, b.Engine)
 		}
 	}
-	return false
+	return list
 }
 
-// Text explains a snapshot to people: a table and a sentence per weight.
-func Text(w io.Writer, s *snapshot.Snapshot) {
-	fmt.Fprintf(w, "snapshot %d of fleet %q, created %s, expires %s\n", s.Sequence, s.Fleet,
-		s.Created.Format(time.RFC3339), s.Expires.Format(time.RFC3339))
-	if s.Author != "" || s.Reason != "" {
-		fmt.Fprintf(w, "by %s: %s\n", orUnknown(s.Author), s.Reason)
-	}
-	fmt.Fprintf(w, "mean latency %s ms over %s req/s; certified within %s of the optimum\n",
-		figure.Ms(s.Solver.LatencyMs), figure.Rate(s.Solver.ServedRPS), fmt.Sprintf("%.1e", max(0, s.Solver.Gap)))
-	if s.Solver.Coverage != "" {
-		fmt.Fprintln(w, s.Solver.Coverage)
-	}
-	for _, note := range s.Solver.Notes {
-		fmt.Fprintf(w, "note: %s\n", note)
-	}
-	fmt.Fprintln(w, legend)
-	sources := largestSources(s)
+// Text prints what Explain says for a terminal.
+func Text(w io.Writer, s *snapshot.Snapshot) error { return Explain(s).WriteText(w) }
+
+// Explain explains a snapshot to people: a table and a sentence per weight.
+func Explain(s *snapshot.Snapshot) *report.Report {
+	r := &report.Report{}
+	overview(r, s)
+	r.Note("%s", Legend)
+	sources := Largest(s.Sources, rowsShown)
 	for _, source := range sources {
-		fmt.Fprintln(w)
-		textSource(w, source)
+		r.Append(ExplainSource(source))
 	}
 	if n := len(s.Sources) - len(sources); n > 0 {
-		fmt.Fprintf(w, "\n... and %d smaller sources; see one with --cluster and --class, all with --format json\n", n)
+		r.Line("... and %d smaller sources; see one with --cluster and --class, all with --format json", n)
 	}
-	fmt.Fprintln(w)
-	summaryEngines(w, s)
-	textBottlenecks(w, s.Engines)
+	r.Heading("engines")
+	r.Append(EngineTable(s))
+	for _, text := range Bottlenecks(s) {
+		r.Item("%s", text)
+	}
+	return r
 }
 
-// legend says what the columns of a source's table are.
-const legend = `one more ms is what one more request costs: network, compute (unloaded), delay (its own wait), to others
+func overview(r *report.Report, s *snapshot.Snapshot) {
+	r.Line("snapshot %d of fleet %q, created %s, expires %s", s.Sequence, s.Fleet,
+		s.Created.Format(time.RFC3339), s.Expires.Format(time.RFC3339))
+	if s.Author != "" || s.Reason != "" {
+		r.Line("by %s: %s", orUnknown(s.Author), s.Reason)
+	}
+	shed := ""
+	if rps := shedRPS(s); rps > 0 {
+		shed = fmt.Sprintf(", %s of %s req/s shed", figure.Rate(rps), figure.Rate(s.Solver.OfferedRPS))
+	}
+	r.Line("mean latency %s ms over %s req/s%s; certified within %.1e of the optimum",
+		figure.Ms(s.Solver.LatencyMs), figure.Rate(s.Solver.ServedRPS), shed, max(0, s.Solver.Gap))
+	if s.Solver.Coverage != "" {
+		r.Line("%s", s.Solver.Coverage)
+	}
+	for _, note := range s.Solver.Notes {
+		r.Line("note: %s", note)
+	}
+}
+
+// Legend says what the columns of a source's table are.
+const Legend = `one more ms is what one more request costs: network, compute (unloaded), delay (its own wait), to others
 (the wait that it adds to theirs), limit (price of a full engine), other (price of shares, caps, caches)`
 
-// largestSources returns the sources in their order, of many only the largest.
-func largestSources(s *snapshot.Snapshot) []*snapshot.Source {
-	sources := make([]*snapshot.Source, len(s.Sources))
-	for i := range s.Sources {
-		sources[i] = &s.Sources[i]
+// Largest returns at most n sources in their order, of many the largest.
+func Largest(sources []snapshot.Source, n int) []*snapshot.Source {
+	list := make([]*snapshot.Source, len(sources))
+	for i := range sources {
+		list[i] = &sources[i]
 	}
-	if len(sources) <= rowsShown {
-		return sources
+	if len(list) <= n {
+		return list
 	}
-	slices.SortStableFunc(sources, func(a, b *snapshot.Source) int { return cmp.Compare(b.OfferedRPS, a.OfferedRPS) })
-	sources = sources[:rowsShown]
-	slices.SortFunc(sources, func(a, b *snapshot.Source) int {
+	slices.SortStableFunc(list, func(a, b *snapshot.Source) int { return cmp.Compare(b.OfferedRPS, a.OfferedRPS) })
+	list = list[:n]
+	slices.SortFunc(list, func(a, b *snapshot.Source) int {
 		return cmp.Or(strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.Class, b.Class))
 	})
-	return sources
-}
-
-// textBottlenecks says which engines are full and what room there is worth, or
-// where queues cost most if none is.
-func textBottlenecks(w io.Writer, engines []snapshot.Engine) {
-	const most = 8
-	var full []snapshot.Engine
-	for _, e := range engines {
-		if e.LimitPriceMs > 1e-6 {
-			full = append(full, e)
-		}
-	}
-	slices.SortStableFunc(full, func(a, b snapshot.Engine) int { return cmp.Compare(b.LimitPriceMs, a.LimitPriceMs) })
-	for _, e := range full[:min(most, len(full))] {
-		fmt.Fprintf(w, "bottleneck: %s is full (%s of %s reference req/s); room for one more request there would save %s ms\n",
-			e.Name, figure.Rate(e.PlannedRefRPS), figure.Rate(e.LimitRPS), figure.Ms(e.LimitPriceMs))
-	}
-	writeRest(w, len(full)-most, "full engines where room is worth less")
-	if len(full) > 0 || len(engines) == 0 {
-		return
-	}
-	if e := slices.MaxFunc(engines, func(a, b snapshot.Engine) int { return cmp.Compare(a.PriceMs, b.PriceMs) }); e.PriceMs > 1e-6 {
-		fmt.Fprintf(w, "no full engine stands in the way; queues cost most at %s, where one more reference request makes %s ms of waiting, its own and others'\n", e.Name, figure.Ms(e.PriceMs))
-	}
+	return list
 }
 
 func orUnknown(s string) string {
@@ -149,34 +139,38 @@ func orUnknown(s string) string {
 	return s
 }
 
-func textSource(w io.Writer, s *snapshot.Source) {
-	fmt.Fprintf(w, "%s/%s: %s req/s", s.Cluster, s.Class, figure.Rate(s.OfferedRPS))
+// ExplainSource explains the weights of one source.
+func ExplainSource(s *snapshot.Source) *report.Report {
+	r := &report.Report{}
+	shed := ""
 	if s.ShedRPS > 0 {
-		fmt.Fprintf(w, " (%s shed)", figure.Rate(s.ShedRPS))
+		shed = fmt.Sprintf(" (%s shed)", figure.Rate(s.ShedRPS))
 	}
-	fmt.Fprintf(w, ", mean latency %s ms, one more request costs %s ms\n", figure.Ms(s.LatencyMs), figure.Ms(s.PriceMs))
-	t := newTable("  ", "engine<", "share", "req/s", "network", "compute", "delay", "to others", "limit", "other", "one more ms")
+	r.Heading("%s/%s: %s req/s%s, mean latency %s ms, one more request costs %s ms", s.Cluster, s.Class,
+		figure.Rate(s.OfferedRPS), shed, figure.Ms(s.LatencyMs), figure.Ms(s.PriceMs))
+	t := newTable(engineColumn("engine"), report.Numbers("share", "req/s", "network", "compute", "delay", "to others", "limit", "other", "one more ms"))
 	for _, x := range s.Weights {
-		t.add(costCells(x.Engine, figure.Percent(x.Fraction), figure.Rate(x.RPS), x.Cost)...)
+		t.Add(costCells(x.Engine, report.Percent(x.Fraction), report.Rate(x.RPS), x.Cost)...)
 	}
 	for _, x := range s.Alternatives {
-		t.add(costCells(x.Engine, "-", "-", x.Cost)...)
+		t.Add(costCells(x.Engine, report.Word("-"), report.Word("-"), x.Cost)...)
 	}
-	t.write(w)
+	r.Add(t)
 	for _, x := range s.Weights {
-		fmt.Fprintf(w, "  %s\n", x.Text)
+		r.Item("%s", x.Text)
 	}
 	for _, x := range s.Alternatives {
-		fmt.Fprintf(w, "  not used: %s\n", x.Text)
+		r.Item("not used: %s", x.Text)
 	}
 	for _, x := range s.Fallbacks {
-		fmt.Fprintf(w, "  fallback: %s, up to %s req/s more: %s\n", x.Engine, figure.Rate(x.AbsorbRPS), x.Text)
+		r.Item("fallback: %s, up to %s req/s more: %s", x.Engine, figure.Rate(x.AbsorbRPS), x.Text)
 	}
+	return r
 }
 
-func costCells(engine, share, rate string, c snapshot.Cost) []string {
-	return []string{
-		engine, share, rate, figure.Ms(c.Net), figure.Ms(c.Base), figure.Ms(c.Delay), figure.Ms(c.Externality + c.Kink),
-		figure.Ms(c.Limit), figure.Ms(c.Share + c.Cache), figure.Ms(c.Total),
+func costCells(engine string, share, rate report.Cell, c snapshot.Cost) []report.Cell {
+	return []report.Cell{
+		report.Word(engine), share, rate, report.Ms(c.Net), report.Ms(c.Base), report.Ms(c.Delay), report.Ms(c.Externality + c.Kink),
+		report.Ms(c.Limit), report.Ms(c.Share + c.Cache), report.Ms(c.Total),
 	}
 }

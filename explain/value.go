@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 
+	"github.com/irb-project/irb/explain/report"
 	"github.com/irb-project/irb/solve"
 	"github.com/irb-project/irb/solve/figure"
 	"github.com/irb-project/irb/solve/model"
@@ -168,39 +168,50 @@ func bindings(p *solve.Plan) []Binding {
 	return list
 }
 
-// Text prints the ranking, a sentence for the best place, and what binds.
-func (v *Values) Text(w io.Writer) {
-	t := newTable("", "engine<", "capacity req/s", "of limit", "room ms", "relief ms", "more req/s", "saves at most", "re-solved", "mean ms")
+// Report is the ranking, a sentence for the best place, and what binds.
+func (v *Values) Report() *report.Report {
+	r := &report.Report{}
+	r.Heading("value of capacity, each engine with %s more in turn (ms x req/s saved)", v.Extra)
+	t := newTable(engineColumn("engine"), report.Numbers("capacity req/s", "of limit", "room ms", "relief ms", "more req/s", "saves at most", "re-solved", "mean ms"))
 	for _, x := range v.Values[:min(len(v.Values), rowsShown)] {
-		t.add(x.Engine, figure.Rate(x.CapacityRPS), figure.Percent(x.OfLimit), figure.Ms(x.LimitMs), figure.Ms(x.ReliefMs),
-			figure.Rate(x.ExtraRPS), figure.Ms(x.AtMostMsRPS), figure.Ms(x.SavesMsRPS), figure.SignedMs(-x.MeanMs))
+		t.Add(report.Word(x.Engine), report.Rate(x.CapacityRPS), report.Percent(x.OfLimit), report.Ms(x.LimitMs), report.Ms(x.ReliefMs),
+			report.Rate(x.ExtraRPS), report.Ms(x.AtMostMsRPS), report.Ms(x.SavesMsRPS), report.SignedMs(-x.MeanMs))
 	}
-	fmt.Fprintf(w, "value of capacity, each engine with %s more in turn (ms x req/s saved)\n\n", v.Extra)
-	t.write(w)
-	writeRest(w, len(v.Values)-rowsShown, "engines where it saves less")
-	fmt.Fprintln(w)
+	r.Add(t)
+	r.Rest(len(v.Values)-rowsShown, "engines where it saves less")
 	if len(v.Values) > 0 {
-		best := v.Values[0]
-		fmt.Fprintf(w, "%s req/s more at %s saves at most %s ms x req/s; re-solved: %s, %s ms of the mean latency\n", figure.Rate(best.ExtraRPS), best.Engine,
-			figure.Ms(best.AtMostMsRPS), figure.Ms(best.SavesMsRPS), figure.Ms(best.MeanMs))
+		r.Line("%s", v.Values[0].sentence())
 	}
 	for _, x := range v.Values {
 		if x.AtMostMsRPS <= 1e-6 && x.SavesMsRPS <= 1e-6 {
-			fmt.Fprintf(w, "more at %s saves nothing: it carries %s of its limit\n", x.Engine, figure.Percent(x.OfLimit))
+			r.Line("more at %s saves nothing: it carries %s of its limit", x.Engine, figure.Percent(x.OfLimit))
 		}
 	}
-	fmt.Fprintln(w)
 	if len(v.Binding) == 0 {
-		fmt.Fprintln(w, "nothing binds: no engine is at its limit and no share or cap stops anything; what more capacity saves is queueing")
-		return
+		r.Line("nothing binds: no engine is at its limit and no share or cap stops anything; what more capacity saves is queueing")
+		return r
 	}
-	fmt.Fprintln(w, "what binds, with what one request more through it would save:")
+	r.Line("what binds, with what one request more through it would save:")
 	for _, b := range v.Binding[:min(len(v.Binding), rowsShown)] {
 		if b.PriceMs > 0 {
-			fmt.Fprintf(w, "  %s ms: %s\n", figure.Ms(b.PriceMs), b.What)
+			r.Item("%s ms: %s", figure.Ms(b.PriceMs), b.What)
 		} else {
-			fmt.Fprintf(w, "  %s ms, as it demands a minimum: %s\n", figure.Ms(-b.PriceMs), b.What)
+			r.Item("%s ms, as it demands a minimum: %s", figure.Ms(-b.PriceMs), b.What)
 		}
 	}
-	writeRest(w, len(v.Binding)-rowsShown, "that bind less")
+	r.Rest(len(v.Binding)-rowsShown, "that bind less")
+	return r
+}
+
+// Findings are what to know first: where more capacity saves most.
+func (v *Values) Findings() []string {
+	if len(v.Values) == 0 {
+		return nil
+	}
+	return []string{v.Values[0].sentence()}
+}
+
+func (v Value) sentence() string {
+	return fmt.Sprintf("%s req/s more at %s saves at most %s ms x req/s; re-solved: %s, %s ms of the mean latency", figure.Rate(v.ExtraRPS), v.Engine,
+		figure.Ms(v.AtMostMsRPS), figure.Ms(v.SavesMsRPS), figure.Ms(v.MeanMs))
 }

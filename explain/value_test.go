@@ -74,7 +74,9 @@ func TestWhatBinds(t *testing.T) {
 		t.Errorf("knobs are %+v, want the rule at 630 ms x req/s", s.Knobs)
 	}
 	var out bytes.Buffer
-	s.Text(&out)
+	if err := s.Report().WriteText(&out); err != nil {
+		t.Fatal(err)
+	}
 	if !strings.Contains(out.String(), "rule 1  no such rule               630   +3.938") {
 		t.Errorf("text is\n%s", &out)
 	}

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/irb-project/irb/explain/report"
 	"github.com/irb-project/irb/solve"
 	"github.com/irb-project/irb/solve/figure"
 	"github.com/irb-project/irb/solve/model"
@@ -90,24 +90,25 @@ func sortedKeys[V any](maps ...map[string]V) []string {
 	return slices.Compact(keys)
 }
 
-// Text prints the two side by side, the largest changes first.
-func (w *WhatIf) Text(out io.Writer) {
-	fmt.Fprintf(out, "what if: %s\n\n", strings.Join(w.Changes, "; "))
-	w.totals(out)
-	w.sources(out)
-	w.engines(out)
+// Report puts the two side by side, the largest changes first.
+func (w *WhatIf) Report() *report.Report {
+	r := &report.Report{}
+	r.Heading("what if: %s", strings.Join(w.Changes, "; "))
+	w.totals(r)
+	w.sources(r)
+	w.engines(r)
 	if len(w.Moves) == 0 {
-		fmt.Fprintln(out, "\nno weight would move")
-		return
+		r.Line("no weight would move")
+		return r
 	}
-	fmt.Fprintln(out)
-	printMoves(out, w.Moves)
+	moveTable(r, w.Moves)
+	return r
 }
 
-func (w *WhatIf) totals(out io.Writer) {
-	t := newTable("", "<", "now", "then", "change")
+func (w *WhatIf) totals(r *report.Report) {
+	t := newTable(report.Texts(""), report.Numbers("now", "then", "change"))
 	row := func(name string, now, then float64, text func(float64) string) {
-		t.add(name, text(now), text(then), signed(then-now, text))
+		t.Add(report.Word(name), report.As(now, text(now)), report.As(then, text(then)), change(then-now, text))
 	}
 	objective := func(v float64) string { return figure.Number(v, 10) }
 	row("objective, ms x req/s", w.Now.ObjectiveMsRPS, w.Then.ObjectiveMsRPS, objective)
@@ -117,43 +118,41 @@ func (w *WhatIf) totals(out io.Writer) {
 	if w.Now.ShedRPS() > 0 || w.Then.ShedRPS() > 0 {
 		row("shed, req/s", w.Now.ShedRPS(), w.Then.ShedRPS(), figure.Rate)
 	}
-	t.write(out)
+	r.Add(t)
 	for _, o := range []struct {
 		when    string
 		outcome *Outcome
 	}{{"now", w.Now}, {"then", w.Then}} {
 		if o.outcome.Infeasible != "" {
-			fmt.Fprintf(out, "%s: %s\n", o.when, o.outcome.Infeasible)
+			r.Line("%s: %s", o.when, o.outcome.Infeasible)
 		}
 	}
 }
 
-func (w *WhatIf) sources(out io.Writer) {
+func (w *WhatIf) sources(r *report.Report) {
 	names := sourceNames(w.Now, w.Then)
 	weight := func(name string) float64 {
 		a, b := w.Now.source(name), w.Then.source(name)
 		return math.Abs(b.LatencyMs*b.ServedRPS-a.LatencyMs*a.ServedRPS) + math.Abs(b.ServedRPS-a.ServedRPS)
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(weight(b), weight(a)) })
-	t := newTable("", "source<", "req/s now", "then", "latency now", "then", "change", "shed then", "engines then<")
+	t := newTable(sourceColumn("source"), report.Numbers("req/s now", "then", "latency now", "then", "change", "shed then"), report.Texts("engines then"))
 	for _, name := range names[:min(len(names), rowsShown)] {
 		a, b := w.Now.source(name), w.Then.source(name)
-		shed := ""
+		shed, by := report.Word(""), report.Word("")
 		if b.OfferedRPS-b.ServedRPS > 1e-9*b.OfferedRPS {
-			shed = figure.Rate(b.OfferedRPS - b.ServedRPS)
+			shed = report.Rate(b.OfferedRPS - b.ServedRPS)
 		}
-		change := ""
 		if a.ServedRPS > 0 && b.ServedRPS > 0 {
-			change = figure.SignedMs(b.LatencyMs - a.LatencyMs)
+			by = report.SignedMs(b.LatencyMs - a.LatencyMs)
 		}
-		t.add(name, figure.Rate(a.ServedRPS), figure.Rate(b.ServedRPS), a.latencyText(), b.latencyText(), change, shed, flowList(b))
+		t.Add(report.Word(name), report.Rate(a.ServedRPS), report.Rate(b.ServedRPS), a.latencyCell(), b.latencyCell(), by, shed, report.Word(flowList(b)))
 	}
-	fmt.Fprintln(out)
-	t.write(out)
-	writeRest(out, len(names)-rowsShown, "sources that change less")
+	r.Add(t)
+	r.Rest(len(names)-rowsShown, "sources that change less")
 }
 
-func (w *WhatIf) engines(out io.Writer) {
+func (w *WhatIf) engines(r *report.Report) {
 	then := make(map[string]EngineOutcome)
 	for _, e := range w.Then.Engines {
 		then[e.Engine] = e
@@ -161,28 +160,27 @@ func (w *WhatIf) engines(out io.Writer) {
 	order := slices.Clone(w.Now.Engines)
 	weight := func(e EngineOutcome) float64 { return math.Abs(then[e.Engine].PlannedRPS - e.PlannedRPS) }
 	slices.SortStableFunc(order, func(a, b EngineOutcome) int { return cmp.Compare(weight(b), weight(a)) })
-	t := newTable("", "engine<", "reference req/s now", "then", "of limit now", "then")
+	t := newTable(engineColumn("engine"), report.Numbers("reference req/s now", "then", "of limit now", "then"))
 	for _, a := range order[:min(len(order), rowsShown)] {
 		b := then[a.Engine]
-		t.add(a.Engine, figure.Rate(a.PlannedRPS), figure.Rate(b.PlannedRPS), limitText(a), limitText(b))
+		t.Add(report.Word(a.Engine), report.Rate(a.PlannedRPS), report.Rate(b.PlannedRPS), a.limitCell(), b.limitCell())
 	}
-	fmt.Fprintln(out)
-	t.write(out)
-	writeRest(out, len(order)-rowsShown, "engines that change less")
+	r.Add(t)
+	r.Rest(len(order)-rowsShown, "engines that change less")
 }
 
-func (s SourceOutcome) latencyText() string {
+func (s SourceOutcome) latencyCell() report.Cell {
 	if s.ServedRPS == 0 {
-		return "-"
+		return report.Word("-")
 	}
-	return figure.Ms(s.LatencyMs)
+	return report.Ms(s.LatencyMs)
 }
 
-func limitText(e EngineOutcome) string {
+func (e EngineOutcome) limitCell() report.Cell {
 	if e.LimitRPS <= 0 {
-		return "down"
+		return report.Word("down")
 	}
-	return figure.Percent(e.ofLimit())
+	return report.Percent(e.ofLimit())
 }
 
 // flowList is "a-1 74.2 %, c-1 25.8 %", the largest first.
@@ -200,25 +198,11 @@ func flowList(s SourceOutcome) string {
 	return strings.Join(list, ", ")
 }
 
-func printMoves(out io.Writer, list []Move) {
-	t := newTable("", "moves<", "to<", "req/s now", "then", "change")
+func moveTable(r *report.Report, list []Move) {
+	t := newTable(sourceColumn("moves"), engineColumn("to"), report.Numbers("req/s now", "then", "change"))
 	for _, m := range list[:min(len(list), rowsShown)] {
-		t.add(m.Source, m.Engine, figure.Rate(m.NowRPS), figure.Rate(m.ThenRPS), signed(m.ThenRPS-m.NowRPS, figure.Rate))
+		t.Add(report.Word(m.Source), report.Word(m.Engine), report.Rate(m.NowRPS), report.Rate(m.ThenRPS), change(m.ThenRPS-m.NowRPS, figure.Rate))
 	}
-	t.write(out)
-	writeRest(out, len(list)-rowsShown, "smaller moves")
-}
-
-func writeRest(out io.Writer, n int, what string) {
-	if n > 0 {
-		fmt.Fprintf(out, "... and %d %s\n", n, what)
-	}
-}
-
-// signed prints a difference with its sign.
-func signed(v float64, text func(float64) string) string {
-	if s := text(v); v > 0 && s != "0" {
-		return "+" + s
-	}
-	return text(v)
+	r.Add(t)
+	r.Rest(len(list)-rowsShown, "smaller moves")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/irb-project/irb/agent/snapshot"
 	"github.com/irb-project/irb/explain"
+	"github.com/irb-project/irb/explain/page"
 	"github.com/irb-project/irb/solve/input"
 	"github.com/irb-project/irb/solve/model"
 	"github.com/irb-project/irb/solve/proof"
@@ -21,6 +23,7 @@ type diffFlags struct {
 	oldInputs, newInputs     string
 	oldPrevious, newPrevious string
 	format                   string
+	html                     string
 	maxMove                  string
 }
 
@@ -43,7 +46,7 @@ Exit codes: 0 within --max-move, 1 more moves than that, or a failure, 2 usage
 or bad input.`,
 		Example: `  irbctl diff old.toml weights.toml
   irbctl diff old.toml weights.toml --max-move 20% --format markdown
-  irbctl diff old.toml weights.toml --old-inputs fleet-old/ --new-inputs fleet/`,
+  irbctl diff old.toml weights.toml --old-inputs fleet-old/ --new-inputs fleet/ --html change.html`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.diff(cmd.Context(), args[0], args[1], f) },
 	}
@@ -53,6 +56,7 @@ or bad input.`,
 	flags.StringVar(&f.oldPrevious, "old-previous", "", "with inputs: the weight file that OLD followed")
 	flags.StringVar(&f.newPrevious, "new-previous", "", "with inputs: the weight file that NEW followed, if not OLD")
 	flags.StringVar(&f.format, "format", "text", "text, markdown or json")
+	flags.StringVar(&f.html, "html", "", "write a page to this file instead; - for standard output")
 	flags.StringVar(&f.maxMove, "max-move", "100%", "share of the traffic that may move; exit 1 beyond")
 	return cmd
 }
@@ -62,8 +66,8 @@ func (a *app) diff(ctx context.Context, oldPath, newPath string, f diffFlags) er
 	if err != nil {
 		return usageError("--max-move is %q, want a share like 20%% or 0.2", f.maxMove)
 	}
-	if f.format != "text" && f.format != "markdown" && f.format != "json" {
-		return usageError("--format is %q, want text, markdown or json", f.format)
+	if err := checkFormat(f.format); err != nil {
+		return err
 	}
 	if (f.oldInputs == "") != (f.newInputs == "") {
 		return usageError("the reasons of a change take the inputs of both; give --old-inputs and --new-inputs")
@@ -82,7 +86,7 @@ func (a *app) diff(ctx context.Context, oldPath, newPath string, f diffFlags) er
 			return err
 		}
 	}
-	return a.printDiff(d, f.format, maxMove)
+	return a.printDiff(d, f, maxMove)
 }
 
 // attribute says which inputs made the change.
@@ -147,28 +151,33 @@ func (a *app) warnApart(name string, objective float64, solved *explain.Outcome)
 	}
 }
 
-func (a *app) printDiff(d *explain.Diff, format string, maxMove float64) error {
-	verdict := d.Verdict(maxMove)
-	switch format {
-	case "json":
-		tree := struct {
-			Verdict string `json:"verdict"`
-			*explain.Diff
-		}{verdict, d}
-		if err := a.printJSON(tree); err != nil {
-			return err
-		}
-	case "markdown":
-		d.Markdown(a.stdout)
-		fmt.Fprintf(a.stdout, "\n%s\n", verdict)
-	default:
-		d.Text(a.stdout)
-		fmt.Fprintf(a.stdout, "\n%s\n", verdict)
+func (a *app) printDiff(d *explain.Diff, f diffFlags, maxMove float64) error {
+	if err := a.showDiff(d, f, d.Verdict(maxMove)); err != nil {
+		return err
 	}
 	if d.TooMuch(maxMove) {
 		return &exitError{code: exitFailure, err: fmt.Errorf("%.4g %% of the traffic moves, --max-move is %.4g %%", 100*d.MovedShare, 100*maxMove)}
 	}
 	return nil
+}
+
+func (a *app) showDiff(d *explain.Diff, f diffFlags, verdict string) error {
+	switch {
+	case f.html != "":
+		var b bytes.Buffer
+		if err := page.WriteDiff(&b, d, verdict); err != nil {
+			return err
+		}
+		return a.writeOutput(f.html, b.Bytes())
+	case f.format == "json":
+		return a.printJSON(struct {
+			Verdict string `json:"verdict"`
+			*explain.Diff
+		}{verdict, d})
+	}
+	r := d.Report()
+	r.Line("%s", verdict)
+	return a.printReport(r, f.format)
 }
 
 // parseShare reads "20%" or "0.2" as a number in [0, 1].

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 
@@ -10,12 +9,15 @@ import (
 
 	"github.com/irb-project/irb/agent/snapshot"
 	"github.com/irb-project/irb/explain"
+	"github.com/irb-project/irb/explain/report"
+	"github.com/irb-project/irb/solve/input"
 )
 
 // explainFlags are the flags of irbctl explain.
 type explainFlags struct {
 	filter  explain.Filter
 	format  string
+	html    string
 	model   modelFlags
 	request requestFlags
 }
@@ -40,11 +42,16 @@ questions by solving again, exactly:
                      max_utilization V; V is 40, +10, -10, +20% or -20%
   --n-1              every engine and failure domain lost in turn: what agents
                      do at once by their fallbacks, and the best new plan
-  --value            what more capacity would save, ranked, and what binds
+  --value MORE       what so much more capacity (10 req/s, +10%) would save at
+                     each engine, ranked, and what binds
   --sensitivity      what each rule, cap, share and limit of the policy costs
   --break-even "CLUSTER/CLASS ENGINE"
                      the latency, demand and capacity at which the source
                      begins or ceases to use the engine
+
+With --html FILE it writes a page that stands for itself, with charts and
+filters. Made with the inputs it also answers --n-1, --value +10% and
+--sensitivity where solving again takes seconds.
 
 With --request it says where one request goes, by the agents' own code; with
 --decision what an agent did with one, from a line of its decision log.`,
@@ -53,7 +60,8 @@ With --request it says where one request goes, by the agents' own code; with
   irbctl explain weights.toml --engine a-1 --format json
   irbctl explain weights.toml --inputs fleet/ --what-if 'down a-1' --what-if 'demand us-east +20%'
   irbctl explain fleet/ --n-1
-  irbctl explain fleet/ --value=+10%
+  irbctl explain fleet/ --value +10%
+  irbctl explain weights.toml --inputs fleet/ --html report.html
   irbctl explain fleet/ --break-even 'us-east/chat c-1'
   irbctl explain weights.toml --request --cluster us-east --class chat --key session-42`,
 		Args: cobra.ExactArgs(1),
@@ -63,15 +71,16 @@ With --request it says where one request goes, by the agents' own code; with
 	flags.StringVar(&f.filter.Cluster, "cluster", "", "only this cluster")
 	flags.StringVar(&f.filter.Class, "class", "", "only this class")
 	flags.StringVar(&f.filter.Engine, "engine", "", "only sources that use, could use or fall back to this engine")
-	flags.StringVar(&f.format, "format", "text", "text or json")
+	flags.StringVar(&f.format, "format", "text", "text, markdown or json")
+	flags.StringVar(&f.html, "html", "", "write a page to this file instead; - for standard output")
 	f.model.register(flags)
 	f.request.register(flags)
 	return cmd
 }
 
 func (a *app) explain(ctx context.Context, path string, f explainFlags) error {
-	if f.format != "text" && f.format != "json" {
-		return usageError("--format is %q, want text or json", f.format)
+	if err := checkFormat(f.format); err != nil {
+		return err
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		if f.model.paths.Folder != "" {
@@ -80,12 +89,15 @@ func (a *app) explain(ctx context.Context, path string, f explainFlags) error {
 		f.model.paths.Folder, path = path, ""
 	}
 	if f.request.on || f.request.decision != "" {
-		if path == "" {
+		switch {
+		case path == "":
 			return usageError("--request and --decision are about a weight file, not a fleet")
+		case f.html != "":
+			return usageError("--html is about weights; --request and --decision answer with --format")
 		}
 		return a.explainRequest(path, f)
 	}
-	if path == "" || f.model.asked() {
+	if path == "" || f.model.asked() || f.html != "" && f.model.paths != (input.Paths{}) {
 		return a.explainModel(ctx, path, f)
 	}
 	s, err := a.readSnapshot(path)
@@ -95,8 +107,18 @@ func (a *app) explain(ctx context.Context, path string, f explainFlags) error {
 	return a.printSnapshot(s, f)
 }
 
+func checkFormat(format string) error {
+	if format != "text" && format != "markdown" && format != "json" {
+		return usageError("--format is %q, want text, markdown or json", format)
+	}
+	return nil
+}
+
 // printSnapshot prints the explanation in a snapshot.
 func (a *app) printSnapshot(s *snapshot.Snapshot, f explainFlags) error {
+	if f.html != "" {
+		return a.writePage(s, nil, f, "This page was made from the weight file alone. With its inputs (--inputs FLEET) it also tells what the loss of each engine does, what more capacity saves, and what --what-if asks.")
+	}
 	view, err := f.filter.Apply(s)
 	if err != nil {
 		return &exitError{code: exitUsage, err: err}
@@ -104,9 +126,17 @@ func (a *app) printSnapshot(s *snapshot.Snapshot, f explainFlags) error {
 	if f.format == "json" {
 		return explain.JSON(a.stdout, view)
 	}
-	explain.Text(a.stdout, view)
-	_, err = fmt.Fprintln(a.stdout, "\nthe file's signature was not checked; irbctl verify does that")
-	return err
+	r := explain.Explain(view)
+	r.Line("the file's signature was not checked; irbctl verify does that")
+	return a.printReport(r, f.format)
+}
+
+// printReport prints what people read.
+func (a *app) printReport(r *report.Report, format string) error {
+	if format == "markdown" {
+		return r.WriteMarkdown(a.stdout)
+	}
+	return r.WriteText(a.stdout)
 }
 
 // readSnapshot reads a weight file, - for standard input, and checks that it

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/irb-project/irb/agent/snapshot"
 	"github.com/irb-project/irb/explain"
+	"github.com/irb-project/irb/explain/report"
 	"github.com/irb-project/irb/solve"
 	"github.com/irb-project/irb/solve/input"
 	"github.com/irb-project/irb/solve/model"
@@ -37,8 +37,7 @@ func (f *modelFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.previous, "previous", "", "with inputs: the weight file in service, which it costs to leave")
 	flags.StringArrayVar(&f.whatIf, "what-if", nil, "with inputs: solve again with a change (repeatable, all at once)")
 	flags.BoolVar(&f.nMinusOne, "n-1", false, "with inputs: lose each engine and failure domain in turn")
-	flags.StringVar(&f.value, "value", "", "with inputs: what this much more capacity saves at each engine, req/s or percent")
-	flags.Lookup("value").NoOptDefVal = "+10%"
+	flags.StringVar(&f.value, "value", "", "with inputs: what so much more capacity saves at each engine, `MORE` is 10 (req/s) or +10%")
 	flags.BoolVar(&f.sensitivity, "sensitivity", false, "with inputs: what each knob of the policy costs")
 	flags.StringVar(&f.breakEven, "break-even", "", `with inputs: when "CLUSTER/CLASS ENGINE" begins or ceases to be used`)
 }
@@ -49,7 +48,7 @@ func (f *modelFlags) asked() bool {
 }
 
 // answer is what a question came to.
-type answer interface{ Text(w io.Writer) }
+type answer interface{ Report() *report.Report }
 
 // explainModel answers the questions about a fleet, or explains its plan if
 // there is none. Path is the weight file, "" where the plan is to be made.
@@ -65,12 +64,15 @@ func (a *app) explainModel(ctx context.Context, path string, f explainFlags) err
 	if err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}
+	if f.html != "" {
+		f.model.askForPage(fleet)
+	}
 	q := &question{app: a, fleet: fleet, changes: changes, flags: f.model}
 	if err := q.readFiles(path); err != nil {
 		return err
 	}
 	if !f.model.asked() {
-		s, err := q.plan(ctx)
+		s, err := q.snapshot(ctx)
 		if err != nil {
 			return err
 		}
@@ -80,7 +82,31 @@ func (a *app) explainModel(ctx context.Context, path string, f explainFlags) err
 	if err != nil {
 		return err
 	}
+	if f.html != "" {
+		s, err := q.snapshot(ctx)
+		if err != nil {
+			return err
+		}
+		return a.writePage(s, answers, f)
+	}
 	return a.printAnswers(answers, f.format)
+}
+
+// pageWork is up to how many pairs of a source and an engine, summed over all
+// solves, a page answers what was not asked: some seconds on two cores.
+const pageWork = 10_000_000
+
+// askForPage adds the questions that a page answers by itself where solving
+// again is fast.
+func (f *modelFlags) askForPage(fleet *model.Fleet) {
+	engines := len(fleet.Engines)
+	if len(fleet.Demand)*engines*engines > pageWork {
+		return
+	}
+	f.nMinusOne, f.sensitivity = true, true
+	if f.value == "" {
+		f.value = "+10%"
+	}
 }
 
 func parseChanges(texts []string) ([]explain.Change, error) {
@@ -140,8 +166,12 @@ func (q *question) readFiles(path string) error {
 	return nil
 }
 
-// plan solves the fleet and builds its snapshot, unsigned.
-func (q *question) plan(ctx context.Context) (*snapshot.Snapshot, error) {
+// snapshot is the weight file or, without one, that of the fleet's plan,
+// unsigned.
+func (q *question) snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
+	if q.file != nil {
+		return q.file, nil
+	}
 	plan, err := solve.Solve(ctx, q.fleet, q.options)
 	if err != nil {
 		return nil, solveError(err)
@@ -150,7 +180,8 @@ func (q *question) plan(ctx context.Context) (*snapshot.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return plan.Snapshot(solve.Head{Now: q.app.now(), ExpiresIn: 24 * time.Hour}, contingencies)
+	q.file, err = plan.Snapshot(solve.Head{Now: q.app.now(), ExpiresIn: 24 * time.Hour}, contingencies)
+	return q.file, err
 }
 
 // namedAnswer is an answer under the name of its question.
@@ -174,12 +205,9 @@ func (q *question) answers(ctx context.Context) (list []namedAnswer, err error) 
 	}
 	ask("what-if", len(q.changes) > 0, func() (answer, error) { return explain.AskWhatIf(ctx, q.fleet, q.options, q.changes) })
 	ask("n-1", q.flags.nMinusOne, func() (answer, error) {
-		s := q.file
-		if s == nil {
-			var err error
-			if s, err = q.plan(ctx); err != nil {
-				return nil, err
-			}
+		s, err := q.snapshot(ctx)
+		if err != nil {
+			return nil, err
 		}
 		return explain.LoseEach(ctx, q.fleet, q.options, s)
 	})
@@ -218,28 +246,22 @@ func (q *question) splitPair(text string) (class, engine string, err error) {
 }
 
 func (a *app) printAnswers(answers []namedAnswer, format string) error {
+	tree, all := make(map[string]answer, len(answers)), &report.Report{}
+	for _, x := range answers {
+		tree[x.name] = x.answer
+		all.Append(x.Report())
+	}
 	if format == "json" {
-		tree := make(map[string]answer, len(answers))
-		for _, x := range answers {
-			tree[x.name] = x.answer
-		}
 		return a.printJSON(tree)
 	}
-	for i, x := range answers {
-		if i > 0 {
-			fmt.Fprintln(a.stdout)
-		}
-		x.Text(a.stdout)
-	}
-	return nil
+	return a.printReport(all, format)
 }
 
 func (a *app) print(x answer, format string) error {
 	if format == "json" {
 		return a.printJSON(x)
 	}
-	x.Text(a.stdout)
-	return nil
+	return a.printReport(x.Report(), format)
 }
 
 func (a *app) printJSON(tree any) error {

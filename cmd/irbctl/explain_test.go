@@ -58,16 +58,16 @@ func TestWhatIf(t *testing.T) {
 	r.expect(t, exitUsage, `"up" is nothing that can change`, "explain", twoRegions, "--what-if", "up a-1")
 	r.expect(t, exitUsage, "name the fleet with --inputs", "explain", weights, "--n-1")
 	r.expect(t, exitUsage, `is of fleet "two-regions"`, "explain", weights, "--inputs", followTheSun, "--n-1")
-	r.expect(t, exitOK, "was made from another engines.toml", "explain", weights, "--inputs", twoRegions, "--engines", twoRegions+"-queueing/engines.toml", "--value")
+	r.expect(t, exitOK, "was made from another engines.toml", "explain", weights, "--inputs", twoRegions, "--engines", twoRegions+"-queueing/engines.toml", "--value", "+10%")
 }
 
 func TestQuestionsAboutAFleet(t *testing.T) {
 	var r run
 	// a-1 has 63 ms of limit price; 16.7 % of its requests would come home.
-	r.expect(t, exitOK, "10 req/s more at a-1 saves at most 630 ms x req/s; re-solved: 630", "explain", twoRegions, "--value=10")
-	r.expect(t, exitOK, "more at c-1 saves nothing: it carries 75.0 % of its limit", "explain", twoRegions, "--value")
-	r.expect(t, exitUsage, "want more than 0", "explain", twoRegions, "--value=-5")
-	r.expect(t, exitOK, "asia-b200 is at its limit", "explain", followTheSun, "--value")
+	r.expect(t, exitOK, "10 req/s more at a-1 saves at most 630 ms x req/s; re-solved: 630", "explain", twoRegions, "--value", "10")
+	r.expect(t, exitOK, "more at c-1 saves nothing: it carries 75.0 % of its limit", "explain", twoRegions, "--value", "+10%")
+	r.expect(t, exitUsage, "want more than 0", "explain", twoRegions, "--value", "-5")
+	r.expect(t, exitOK, "asia-b200 is at its limit", "explain", followTheSun, "--value", "+10%")
 	r.expect(t, exitOK, `residency zone = ["eu"] of class chat-eu`, "explain", followTheSun, "--sensitivity")
 	r.expect(t, exitOK, "without eu-h200: 9.54 req/s cannot be served even by a new plan (West Europe/chat-eu 9.09, East US 2/chat-eu 0.45)", "explain", followTheSun, "--n-1")
 	r.expect(t, exitOK, "without a-1: 80 req/s cannot be served", "explain", solved(t, twoRegions), "--inputs", twoRegions, "--n-1")
@@ -80,7 +80,7 @@ func TestQuestionsAboutAFleet(t *testing.T) {
 func TestExplainRequest(t *testing.T) {
 	weights := solved(t, followTheSun)
 	var r run
-	r.expect(t, exitOK, "class     chat-eu", "explain", weights, "--request", "--cluster", "West Europe", "--identity", "eu-gateway")
+	r.expect(t, exitOK, "class    chat-eu", "explain", weights, "--request", "--cluster", "West Europe", "--identity", "eu-gateway")
 	r.expect(t, exitOK, `chat: the first that matches; passed over: ["chat-eu"]`, "explain", weights, "--request", "--cluster", "West Europe", "--key", "a")
 	r.expect(t, exitOK, "passed over: down", "explain", weights, "--request", "--cluster", "West Europe", "--class", "chat-eu", "--ejected", "eu-h200")
 	line := `{"request_id":"r","class":"chat","snapshot":1,"tried":[{"engine":"us-h100","rank":1,"endpoint":"http://127.0.0.1:8021"}],"skipped":[{"engine":"eu-h200","rank":0,"reason":"down"}],"outcome":"served"}`
