@@ -126,6 +126,10 @@ const (
 	minTBOTMs = 0.05
 	maxTBOTMs = 5000
 	maxTTFTMs = 3.6e6
+	maxE2EMs  = 1e8
+	maxTokens = 1e8
+	minLoad   = 1e-5 // req/s
+	maxLoad   = 1e7  // req/s, or requests in flight
 )
 
 const (
@@ -144,22 +148,26 @@ func (r *Run) faults() []string {
 	var faults []string
 	add := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	for _, x := range []struct {
-		name string
-		v    float64
-		lo   float64
-		hi   float64
-		unit string
+		name   string
+		v      float64
+		lo, hi float64
+		unit   string
+		needed bool
 	}{
-		{"TTFT", r.TTFTMs, minTTFTMs, maxTTFTMs, "ms"},
-		{"TBOT", r.TBOTMs, minTBOTMs, maxTBOTMs, "ms"},
-		{"prompt tokens", r.PromptTokens, 1, 1e8, "tokens"},
-		{"output tokens", r.OutputTokens, 1, 1e8, "tokens"},
+		{"TTFT", r.TTFTMs, minTTFTMs, maxTTFTMs, "ms", true},
+		{"TBOT", r.TBOTMs, minTBOTMs, maxTBOTMs, "ms", true},
+		{"request latency", r.E2EMs, minTTFTMs, maxE2EMs, "ms", false},
+		{"prompt tokens", r.PromptTokens, 1, maxTokens, "tokens", true},
+		{"output tokens", r.OutputTokens, 1, maxTokens, "tokens", true},
+		{"concurrency", r.Concurrency, 1, maxLoad, "requests", false},
+		{"offered rate", r.OfferedRPS, minLoad, maxLoad, "req/s", false},
+		{"completed rate", r.CompletedRPS, minLoad, maxLoad, "req/s", false},
 	} {
 		switch {
-		case math.IsNaN(x.v):
+		case math.IsNaN(x.v) || x.v == 0 && !x.needed:
 		case x.v == 0:
 			add("%s is missing or 0, want a number of %s", x.name, x.unit)
-		case x.v < x.lo || x.v > x.hi:
+		case !(x.v >= x.lo && x.v <= x.hi):
 			add("%s is %s %s, want %s to %s; is the unit right?", x.name, figure.Number(x.v, 4), x.unit, figure.Number(x.lo, 4), figure.Number(x.hi, 4))
 		}
 	}

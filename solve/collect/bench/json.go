@@ -27,11 +27,15 @@ func (in *reader) readJSON(data []byte) {
 		if errors.Is(err, io.EOF) {
 			return
 		}
-		end := int(documents.InputOffset())
 		if err != nil {
-			in.problemf(lineAt(text, end), "is not JSON: %v", err)
+			at := len(text)
+			if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+				at = int(syntax.Offset)
+			}
+			in.problemf(lineAt(text, at), "is not JSON: %v", err)
 			return
 		}
+		end := int(documents.InputOffset())
 		line := lineAt(text, end-len(raw))
 		var value any
 		if err := json.Unmarshal(raw, &value); err != nil {

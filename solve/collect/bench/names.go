@@ -45,7 +45,7 @@ func profileNames(list []*group) []string {
 // identity says whether a label is always part of a name, so that profiles of
 // several calls can stand in one file.
 func identity(key string) bool {
-	return key == "gpu" || key == "model" || key == "model_id"
+	return key == "gpu" || key == "model" || key == "model_id" || key == "folder"
 }
 
 // differingLabels returns the keys whose values are not the same everywhere.
