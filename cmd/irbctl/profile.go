@@ -11,7 +11,6 @@ import (
 	"github.com/irb-project/irb/agent/snapshot"
 	"github.com/irb-project/irb/solve/collect/bench"
 	"github.com/irb-project/irb/solve/collect/bench/chart"
-	"github.com/irb-project/irb/solve/input"
 )
 
 // maxResultBytes bounds a result file; one with every token's time is big.
@@ -60,6 +59,10 @@ above 25 % unless --accept-error.
 The knee is where throughput per latency is greatest (Kleinrock). Max
 utilization is where a request takes twice as long as at the knee, at most 0.9
 and what was measured, and less where a TTFT or TBOT limit binds before.
+
+Where a configuration was measured at several request shapes, the policy's
+output_token_work is estimated from their capacities by least squares, with how
+far one number is off.
 
 Exit codes: 0 at least one profile, 2 usage, bad input, or every one refused.`,
 		Example: `  irbctl profile results/*.json -o profiles.toml --svg profile.svg
@@ -112,7 +115,7 @@ func (f profileFlags) check() error {
 // profileReport is the answer of --json.
 type profileReport struct {
 	Sources         []bench.Source   `json:"sources"`
-	Notes           []input.Problem  `json:"notes,omitempty"`
+	Notes           []bench.Note     `json:"notes,omitempty"`
 	Profiles        []*bench.Profile `json:"profiles"`
 	OutputTokenWork []bench.Work     `json:"output_token_work,omitempty"`
 }

@@ -99,24 +99,37 @@ func (r *Run) load() string {
 	return figure.Rate(r.CompletedRPS) + " req/s"
 }
 
-// where names a run in a sentence about another one.
-func (r *Run) where() string {
+// seenFrom names a run in a sentence about another one.
+func (r *Run) seenFrom(other *Run) string {
 	switch {
+	case r.File != other.File && r.Part == "":
+		return r.File
+	case r.File != other.File:
+		return r.File + " " + r.Part
 	case r.Part != "":
 		return r.Part
-	case r.Line > 0:
-		return fmt.Sprintf("line %d", r.Line)
 	}
-	return r.File
+	return fmt.Sprintf("line %d", r.Line)
 }
 
+// Note is what is to be said of a run or a file.
+type Note struct {
+	File    string `json:"file"`
+	Line    int    `json:"line,omitempty"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// String returns "sweep.csv:5: left out: TTFT is missing or 0".
+func (n Note) String() string { return input.Problem(n).String() }
+
 // remark says something of a run.
-func (r *Run) remark(format string, args ...any) input.Problem {
+func (r *Run) remark(format string, args ...any) Note {
 	message := fmt.Sprintf(format, args...)
 	if r.Part != "" {
 		message = r.Part + ": " + message
 	}
-	return input.Problem{File: r.File, Line: r.Line, Message: message}
+	return Note{File: r.File, Line: r.Line, Message: message}
 }
 
 // Values outside are slips of the unit: no engine sends a first token within

@@ -5,8 +5,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-
-	"github.com/irb-project/irb/solve/input"
 )
 
 // sharedServer is a sweep of a server that its requests share evenly, each
@@ -116,7 +114,31 @@ func TestOpenLoop(t *testing.T) {
 	wantNote(t, p.Notes, "x.csv:5: left out: overload, 10 of 20 req/s offered were completed, want at least 95.0 %")
 }
 
-func wantNote(t *testing.T, notes []input.Problem, want string) {
+// TestMixedLoops: the closed loop with 2 in flight and the open loop at half of
+// capacity are the same load of an evenly shared server.
+func TestMixedLoops(t *testing.T) {
+	p := fit(t, "x.csv", `concurrency,request_rate_rps,throughput_rps,ttft_ms,tpot_ms,isl,osl
+1,,,200,200,100,5
+2,,,400,400,100,5
+,0.5,0.5,420,420,100,5
+4,,,800,800,100,5
+`, FitOptions{})
+	if len(p.Points) != 3 || p.Points[1].Utilization != 0.5 || p.Points[1].TTFTMs != 410 || p.CapacityRPS != 1 {
+		t.Errorf("got %+v, want three points, the second at 0.5 with the mean of 400 and 420 ms", p.Points)
+	}
+	wantNote(t, p.Notes, "x.csv:4: has the utilization of line 3, 50.0 %; the mean of both is used")
+}
+
+// TestManyRows: a log of requests is no sweep.
+func TestManyRows(t *testing.T) {
+	text := "concurrency,ttft_ms,tpot_ms,isl,osl\n" + strings.Repeat("1,50,10,100,11\n", maxRuns+2)
+	_, err := Read([]File{{"x.csv", []byte(text)}}, Options{})
+	if want := "x.csv:50002: has more than 50000 rows, want one for each level of load; is it a log of single requests?"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func wantNote(t *testing.T, notes []Note, want string) {
 	t.Helper()
 	var all []string
 	for _, n := range notes {
@@ -157,7 +179,7 @@ func TestNotes(t *testing.T) {
 		{"lengths", head + "1,100,10,100,11,,,\n4,120,12,112,11,,,\n8,200,20,106,11,,,\n", "x.csv:2: the mean lengths of the runs differ by up to 5.7 % from their mean: some of the curve is that"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var notes []input.Problem
+			var notes []Note
 			for _, p := range fitAll(t, "x.csv", tc.text, FitOptions{}) {
 				notes = append(notes, p.Notes...)
 			}

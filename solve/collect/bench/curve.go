@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/irb-project/irb/solve/figure"
-	"github.com/irb-project/irb/solve/input"
 )
 
 const (
@@ -42,7 +41,7 @@ type curve struct {
 	capacity float64 // req/s, 0 without points
 	atLeast  bool    // nothing shows that capacity was reached
 	dropped  int     // runs
-	notes    []input.Problem
+	notes    []Note
 }
 
 func (c *curve) note(r *Run, format string, args ...any) {
@@ -126,19 +125,19 @@ func (c *curve) merge(runs []Run) []Point {
 			lo, hi = min(lo, r.LatencyS()), max(hi, r.LatencyS())
 		}
 		if len(same) > 1 {
-			c.note(&same[len(same)-1], "%d runs at %s (%s) are merged into their mean; their latencies differ by up to %s", len(same), same[0].load(), whereList(same), figure.Percent(hi/lo-1))
+			c.note(&same[len(same)-1], "%d runs at %s (%s) are merged into their mean; their latencies differ by up to %s", len(same), same[0].load(), whereList(same, &same[len(same)-1]), figure.Percent(hi/lo-1))
 		}
 		points = append(points, p)
 	}
 	return points
 }
 
-// whereList names the first few runs.
-func whereList(runs []Run) string {
+// whereList names the first few runs in a sentence about another one.
+func whereList(runs []Run, from *Run) string {
 	const most = 4
 	var names []string
 	for i := range runs[:min(most, len(runs))] {
-		names = append(names, runs[i].where())
+		names = append(names, runs[i].seenFrom(from))
 	}
 	if len(runs) > most {
 		names = append(names, "...")
@@ -203,13 +202,13 @@ func (c *curve) noteDropped(p Point, points []Point, keep []bool, i int) {
 	switch {
 	case after < 0:
 		q := &points[before]
-		c.note(&p.run, "left out: overload, throughput falls from %s to %s req/s as concurrency rises from %v (%s) to %v", figure.Rate(q.ThroughputRPS), x, q.run.Concurrency, q.run.where(), p.run.Concurrency)
+		c.note(&p.run, "left out: overload, throughput falls from %s to %s req/s as concurrency rises from %v (%s) to %v", figure.Rate(q.ThroughputRPS), x, q.run.Concurrency, q.run.seenFrom(&p.run), p.run.Concurrency)
 	case before < 0 || points[after].ThroughputRPS < p.ThroughputRPS:
 		q := &points[after]
-		c.note(&p.run, "left out: an outlier, %s req/s at concurrency %v, but %s at %v (%s); measure again", x, p.run.Concurrency, figure.Rate(q.ThroughputRPS), q.run.Concurrency, q.run.where())
+		c.note(&p.run, "left out: an outlier, %s req/s at concurrency %v, but %s at %v (%s); measure again", x, p.run.Concurrency, figure.Rate(q.ThroughputRPS), q.run.Concurrency, q.run.seenFrom(&p.run))
 	default:
 		q := &points[before]
-		c.note(&p.run, "left out: an outlier, throughput falls from %s at concurrency %v (%s) to %s at %v and rises again; measure again", figure.Rate(q.ThroughputRPS), q.run.Concurrency, q.run.where(), x, p.run.Concurrency)
+		c.note(&p.run, "left out: an outlier, throughput falls from %s at concurrency %v (%s) to %s at %v and rises again; measure again", figure.Rate(q.ThroughputRPS), q.run.Concurrency, q.run.seenFrom(&p.run), x, p.run.Concurrency)
 	}
 }
 
@@ -233,7 +232,7 @@ func (c *curve) toUtilization() {
 		p.Utilization = math.Round(p.RateRPS/c.capacity/minStep) * minStep
 		if last := len(merged) - 1; last >= 0 && p.Utilization <= merged[last].Utilization {
 			q := &merged[last]
-			c.note(&p.run, "has the utilization of %s, %s; the mean of both is used", q.run.where(), figure.Percent(p.Utilization))
+			c.note(&p.run, "has the utilization of %s, %s; the mean of both is used", q.run.seenFrom(&p.run), figure.Percent(p.Utilization))
 			q.TTFTMs, q.TBOTMs = (q.TTFTMs+p.TTFTMs)/2, (q.TBOTMs+p.TBOTMs)/2
 			continue
 		}
@@ -251,7 +250,7 @@ func (c *curve) noteFalls() {
 			from, to float64
 		}{{"TTFT", a.TTFTMs, b.TTFTMs}, {"TBOT", a.TBOTMs, b.TBOTMs}} {
 			if x.to < (1-noise)*x.from {
-				c.note(&b.run, "%s falls from %s ms (%s, %s) to %s ms at %s; the fit levels it out", x.name, figure.Ms(x.from), a.run.where(), a.run.load(), figure.Ms(x.to), b.run.load())
+				c.note(&b.run, "%s falls from %s ms (%s, %s) to %s ms at %s; the fit levels it out", x.name, figure.Ms(x.from), a.run.seenFrom(&b.run), a.run.load(), figure.Ms(x.to), b.run.load())
 			}
 		}
 	}

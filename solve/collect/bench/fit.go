@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/irb-project/irb/solve/figure"
-	"github.com/irb-project/irb/solve/input"
 	"github.com/irb-project/irb/solve/profile"
 )
 
@@ -20,16 +19,16 @@ type FitOptions struct {
 
 // Profile is what the runs of one configuration at one request shape give.
 type Profile struct {
-	Name         string          `json:"name"`
-	Labels       []Label         `json:"labels"`
-	Files        []string        `json:"files"`
-	PromptTokens float64         `json:"prompt_tokens"`
-	OutputTokens float64         `json:"output_tokens"`
-	RunsRead     int             `json:"runs_read"`
-	RunsLeftOut  int             `json:"runs_left_out"`
-	Refusal      string          `json:"refusal,omitempty"` // why there is no profile
-	Notes        []input.Problem `json:"notes,omitempty"`
-	Points       []Point         `json:"points"`
+	Name         string   `json:"name"`
+	Labels       []Label  `json:"labels"`
+	Files        []string `json:"files"`
+	PromptTokens float64  `json:"prompt_tokens"`
+	OutputTokens float64  `json:"output_tokens"`
+	RunsRead     int      `json:"runs_read"`
+	RunsLeftOut  int      `json:"runs_left_out"`
+	Refusal      string   `json:"refusal,omitempty"` // why there is no profile
+	Notes        []Note   `json:"notes,omitempty"`
+	Points       []Point  `json:"points"`
 
 	CapacityRPS     float64 `json:"capacity_rps"`
 	CapacityAtLeast bool    `json:"capacity_at_least"` // saturation was not reached

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"github.com/prometheus/common/model"
-
-	"github.com/irb-project/irb/solve/input"
 )
 
 // counters are the cumulative counters of an engine, by the ends of the names
@@ -83,9 +81,9 @@ func (in *reader) prometheus(line int, raw []byte) {
 // give its rate and its mean latencies; windows of a model are gathered in bins
 // of rate, over all instances: they are replicas of one engine. A counter that
 // falls was reset; its window is left out, and so is one with a gap.
-func FromPrometheus(matrix model.Matrix) ([]Run, []input.Problem) {
+func FromPrometheus(matrix model.Matrix) ([]Run, []Note) {
 	var runs []Run
-	var notes []input.Problem
+	var notes []Note
 	instances := gather(matrix)
 	models := make(map[string][]window)
 	for _, i := range instances {
@@ -95,7 +93,7 @@ func FromPrometheus(matrix model.Matrix) ([]Run, []input.Problem) {
 		found, dropped := bins(name, models[name])
 		runs = append(runs, found...)
 		if dropped > 0 {
-			notes = append(notes, input.Problem{Message: fmt.Sprintf("model %q: %d of %d levels of rate have fewer than %d windows and are not used; take a longer range", name, dropped, dropped+len(found), minWindows)})
+			notes = append(notes, Note{Message: fmt.Sprintf("model %q: %d of %d levels of rate have fewer than %d windows and are not used; take a longer range", name, dropped, dropped+len(found), minWindows)})
 		}
 	}
 	return runs, notes

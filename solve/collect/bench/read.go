@@ -12,6 +12,9 @@ import (
 	"github.com/irb-project/irb/solve/input"
 )
 
+// maxRuns bounds the runs of a file: the largest collections have thousands.
+const maxRuns = 50_000
+
 // File is a result file in memory.
 type File struct {
 	Name string
@@ -42,8 +45,8 @@ type Source struct {
 // Results are the runs of all files.
 type Results struct {
 	Sources []Source
-	Runs    []Run           // also those with a Fault
-	Notes   []input.Problem // on files, not on single runs
+	Runs    []Run  // also those with a Fault
+	Notes   []Note // on files, not on single runs
 }
 
 // Read reads result files of any kind. The error is an *input.Problems of
@@ -79,7 +82,7 @@ type reader struct {
 	options  Options
 	source   Source
 	runs     []Run
-	notes    []input.Problem
+	notes    []Note
 	problems []input.Problem
 }
 
@@ -98,7 +101,7 @@ func (in *reader) read(data []byte) {
 
 func (in *reader) problemf(line int, format string, args ...any) {
 	r := Run{File: in.file, Line: line}
-	in.problems = append(in.problems, r.remark(format, args...))
+	in.problems = append(in.problems, input.Problem(r.remark(format, args...)))
 }
 
 // add takes a run. Faults are what was found wrong while reading it.
@@ -114,7 +117,12 @@ func (in *reader) add(r Run, faults ...string) {
 	if n := r.Throughput() * r.LatencyS(); r.Fault == "" && r.Concurrency > 0 && n < rampInFlight*r.Concurrency {
 		r.Doubt = fmt.Sprintf("on average %.3g of %v requests were in flight: much of the run was ramp, more requests would measure better", n, r.Concurrency)
 	}
-	in.runs = append(in.runs, r)
+	switch {
+	case len(in.runs) < maxRuns:
+		in.runs = append(in.runs, r)
+	case len(in.problems) == 0:
+		in.problemf(r.Line, "has more than %d rows, want one for each level of load; is it a log of single requests?", maxRuns)
+	}
 }
 
 // Select returns the runs that have all the labels. The error says which label

@@ -44,7 +44,7 @@ func TestFormats(t *testing.T) {
 		want            Run
 	}{
 		{"vllm.jsonl", "vLLM", 2, 7, Run{
-			File: "vllm.jsonl", Line: 3, Labels: []Label{{"model_id", "example/model-8b"}, {"backend", "openai"}},
+			File: "vllm.jsonl", Line: 3, Labels: []Label{{"backend", "openai"}, {"model_id", "example/model-8b"}},
 			PromptTokens: 1024, OutputTokens: 256, Concurrency: 32, CompletedRPS: 10.719, TTFTMs: 103.24, TBOTMs: 11.3024, Completed: 256}},
 		{"guidellm.json", "GuideLLM", 1, 5, Run{
 			File: "guidellm.json", Line: 1, Part: "benchmarks[1]", Labels: []Label{{"model", "example/model-8b"}},
@@ -86,6 +86,9 @@ func TestJSONForms(t *testing.T) {
 		{"vLLM burst", `{"request_throughput": 4.9, "request_rate": "inf", "max_concurrency": null, "completed": 10, "total_input_tokens": 1000, "total_output_tokens": 110, "mean_ttft_ms": 50, "mean_tpot_ms": 9}`,
 			Run{PromptTokens: 100, OutputTokens: 11, CompletedRPS: 4.9, TTFTMs: 50, TBOTMs: 9, Completed: 10},
 			"request_rate is inf and max_concurrency is not set: a burst has no level of load; run it with --max-concurrency or --request-rate"},
+		{"vLLM ramp and metadata", `{"request_throughput": 4.9, "request_rate": "inf", "ramp_up_strategy": "linear", "max_concurrency": 4, "gpu": "h100", "completed": 10, "total_input_tokens": 1000, "total_output_tokens": 110, "mean_ttft_ms": 50, "mean_tpot_ms": 9}`,
+			Run{Labels: []Label{{"gpu", "h100"}}, PromptTokens: 100, OutputTokens: 11, Concurrency: 4, CompletedRPS: 4.9, TTFTMs: 50, TBOTMs: 9, Completed: 10},
+			`ramp_up_strategy is "linear": the load changed during the run; run one level of load at a time`},
 		{"Python's Infinity and NaN", `[{"request_throughput": 10, "request_rate": Infinity, "max_concurrency": 2, "completed": 10, "total_input_tokens": 1000, "total_output_tokens": 110, "mean_ttft_ms": 100, "mean_tpot_ms": NaN, "median_tpot_ms": 10, "generated_texts": ["NaN \" NaN"]}]`,
 			Run{PromptTokens: 100, OutputTokens: 11, Concurrency: 2, CompletedRPS: 10, TTFTMs: 100, TBOTMs: 10, Completed: 10}, ""},
 		{"GuideLLM, older", `{"benchmarks": [{"args": {"strategy": {"type_": "constant", "rate": 3}}, "metrics": {"requests_per_second": {"mean": 2.9}, "prompt_token_count": {"mean": 100}, "output_token_count": {"mean": 11}, "time_to_first_token_ms": {"mean": 50}, "inter_token_latency_ms": {"mean": 9}}}]}`,

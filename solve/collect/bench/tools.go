@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 )
@@ -26,16 +27,31 @@ func (in *reader) vllm(line int, o object) {
 	if r.OfferedRPS == 0 {
 		r.Concurrency = o.number("max_concurrency")
 	}
-	for _, key := range []string{"model_id", "backend", "label"} {
+	r.Labels = vllmLabels(o)
+	switch {
+	case o.text("ramp_up_strategy") != "":
+		in.add(r, fmt.Sprintf("ramp_up_strategy is %q: the load changed during the run; run one level of load at a time", o.text("ramp_up_strategy")))
+	case r.OfferedRPS == 0 && r.Concurrency == 0:
+		in.add(r, "request_rate is inf and max_concurrency is not set: a burst has no level of load; run it with --max-concurrency or --request-rate")
+	default:
+		in.add(r)
+	}
+}
+
+// vllmLabels returns what names the configuration: the model, and every text
+// that the tool does not write itself, as --metadata KEY=VALUE does.
+func vllmLabels(o object) []Label {
+	var labels []Label
+	for _, key := range slices.Sorted(maps.Keys(o)) {
+		switch key {
+		case "date", "endpoint_type", "tokenizer_id", "request_rate", "ramp_up_strategy":
+			continue
+		}
 		if v := o.text(key); v != "" {
-			r.Labels = append(r.Labels, Label{key, v})
+			labels = append(labels, Label{key, v})
 		}
 	}
-	if r.OfferedRPS == 0 && r.Concurrency == 0 {
-		in.add(r, "request_rate is inf and max_concurrency is not set: a burst has no level of load; run it with --max-concurrency or --request-rate")
-		return
-	}
-	in.add(r)
+	return labels
 }
 
 // guidellm reads GuideLLM's benchmarks.json: one benchmark per level of load.
