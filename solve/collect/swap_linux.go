@@ -1,0 +1,16 @@
+package collect
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// swap exchanges two folders in one step.
+func swap(a, b string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.ENOTSUP) {
+		return swapInSteps(a, b) // a file system that cannot, such as NFS
+	}
+	return err
+}
