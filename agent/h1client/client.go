@@ -16,6 +16,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/irb-project/irb/agent/lifetime"
 )
 
 // ErrStale is wrapped by the error of a request that met a kept connection
@@ -78,6 +80,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+func (c *conn) closeQuietly() { c.Close() } // nobody waits for its error
+
 // RoundTrip sends a request and returns the answer once its header is here. The
 // request's body is closed, perhaps after RoundTrip has returned.
 func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -87,7 +91,7 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	x := &exchange{conn: cn}
-	x.stop = context.AfterFunc(r.Context(), func() { cn.Close() })
+	x.stop = lifetime.AfterFunc(r.Context(), cn.closeQuietly)
 	resp, err := x.do(r)
 	if err == nil {
 		return resp, nil
@@ -218,6 +222,10 @@ type exchange struct {
 	stop    func() bool // ends the watch over the request's context
 	silent  bool        // no byte of an answer came
 	written chan error  // the body is written by another goroutine; nil: it is written
+
+	resp http.Response // of the plain kind
+	rest rest          // of its body
+	body body          // what the caller gets
 }
 
 // abandon ends the connection.
@@ -251,7 +259,8 @@ func (x *exchange) do(r *http.Request) (*http.Response, error) {
 		x.finish(keep)
 		resp.Body = http.NoBody
 	default:
-		resp.Body = &body{exchange: x, inner: resp.Body, keep: keep}
+		x.body = body{exchange: x, inner: resp.Body, keep: keep}
+		resp.Body = &x.body
 	}
 	return resp, nil
 }
@@ -268,6 +277,10 @@ func (x *exchange) readHeader(r *http.Request) (*http.Response, error) {
 			err = io.ErrUnexpectedEOF
 		}
 		return nil, err
+	}
+	if resp := x.readPlain(r, c.reader); resp != nil {
+		c.limit = noLimit
+		return resp, nil
 	}
 	for range maxInterim {
 		resp, err := http.ReadResponse(c.reader, r)

@@ -1,13 +1,13 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"time"
 
 	"github.com/irb-project/irb/agent/guard"
 	"github.com/irb-project/irb/agent/h1client"
+	"github.com/irb-project/irb/agent/lifetime"
 	"github.com/irb-project/irb/agent/metrics"
 )
 
@@ -17,9 +17,8 @@ type try struct {
 	route    *metrics.Route
 	now      func() time.Time
 	started  time.Time
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	watch    *watchdog
+	ctx      lifetime.Context
+	watch    watchdog
 	guard    guard.Attempt
 	ending   guard.Ending // what the guards will be told at the end
 	observer *guard.Endpoint
@@ -83,10 +82,15 @@ func (x *exchange) tryEndpoint(at attempt) *failure {
 // send makes one attempt. It returns nil if the client was answered or left.
 func (x *exchange) send(at attempt) *failure {
 	t := x.startTry(at)
-	resp, err := at.endpoint.upstream.RoundTrip(x.newRequest(t))
+	r := x.newRequest(t)
+	resp, err := at.endpoint.upstream.RoundTrip(r)
+	if !x.proxy.http2 { // the transport of HTTP/2 may be late with it
+		clear(r.Header)
+		x.proxy.headers.Put(r.Header)
+	}
 	if err != nil {
 		reason, canceled := x.reasonOf(t, err)
-		cause := context.Cause(t.ctx)
+		cause := t.ctx.Cause()
 		if !canceled {
 			t.blame(reason)
 		}
@@ -122,14 +126,14 @@ func (x *exchange) abandoned() {
 func (x *exchange) startTry(at attempt) *try {
 	t := &try{at: at, now: x.proxy.now, started: x.proxy.now(), route: x.plan.route(x.proxy.metrics, x.class, at.engine)}
 	x.route = t.route
-	t.ctx, t.cancel = context.WithCancelCause(x.request.Context())
+	t.ctx.Follow(x.request.Context())
 	limit, cause := x.deadline, &errDeadline
 	if x.facts.Stream {
 		if l := t.started.Add(x.limits.ttft); l.Before(limit) {
 			limit, cause = l, &errTTFT
 		}
 	}
-	t.watch = watch(x.proxy.now, limit, cause, t.cancel)
+	t.watch.start(x.proxy.now, limit, cause, &t.ctx)
 	t.route.InFlight.Inc()
 	x.watchTry(t)
 	return t
@@ -142,7 +146,7 @@ func (t *try) end() {
 	}
 	t.ended = true
 	t.watch.stop()
-	t.cancel(nil)
+	t.ctx.End(nil)
 	t.route.InFlight.Dec()
 	t.guard.End(t.ending, t.now())
 }
@@ -168,7 +172,7 @@ func (x *exchange) reasonOf(t *try, err error) (reason metrics.Reason, canceled 
 		return 0, true
 	}
 	var dial *dialError
-	switch cause := context.Cause(t.ctx); {
+	switch cause := t.ctx.Cause(); {
 	case errors.Is(cause, errTTFT) || errors.Is(cause, errDeadline) || errors.Is(cause, errIdle):
 		return metrics.Timeout, false
 	case errors.As(err, &dial):

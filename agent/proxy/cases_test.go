@@ -488,7 +488,7 @@ func TestCase27StreamOutlivesWriteLimit(t *testing.T) {
 	if got := read(t, r.post(streamBody)); got != strings.Repeat("data: {\"text\":\"x\"}\n\n", frames) {
 		t.Errorf("got %q", got)
 	}
-	if r.server.WriteTimeout != 0 || r.server.ReadTimeout != 0 || r.server.ReadHeaderTimeout == 0 {
+	if r.server.full.WriteTimeout != 0 || r.server.full.ReadTimeout != 0 || r.server.full.ReadHeaderTimeout == 0 {
 		t.Error("the server limits whole answers, or headers not at all")
 	}
 }

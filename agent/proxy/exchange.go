@@ -1,8 +1,9 @@
 package proxy
 
 import (
-	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
+	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -22,13 +23,14 @@ type exchange struct {
 	plan     *plan
 	listener *listener
 	writer   http.ResponseWriter
-	control  *http.ResponseController
+	control  http.ResponseController
 	request  *http.Request
 
 	start    time.Time
 	deadline time.Time // for the first byte of the answer
 
 	requestIDValue [1]string
+	forwarded      [3]string // values of the header for the engine
 	identity       [1]string
 	peer           netip.AddrPort
 	trustedPeer    bool // a trusted proxy of this listener
@@ -37,6 +39,7 @@ type exchange struct {
 	facts     body.Request
 	body      *bodyBuffer // nil: there is none, or it is streamed
 	upload    *upload     // nil: the body is in memory
+	source    upload      // reads the body
 	opaque    bool        // the body may hold a model, but not so that we can read it
 	bodyEnded atomic.Bool // the client's body was read to its end
 	silent    atomic.Bool // the client stopped sending its body
@@ -77,7 +80,7 @@ func (p *Proxy) begin(l *listener, w http.ResponseWriter, r *http.Request) *exch
 		proxy: p, plan: p.plan.Load(), listener: l, writer: w, request: r,
 		start: p.now(), outcome: metrics.Rejected, route: p.unrouted, writeTimeout: defaultWriteTimeout,
 	}
-	x.control = http.NewResponseController(w)
+	x.control = *http.NewResponseController(w)
 	x.tried = x.triedArray[:0]
 	x.requestIDValue[0] = requestID(r.Header)
 	if x.plan != nil {
@@ -96,8 +99,11 @@ func requestID(h http.Header) string {
 		return v[0]
 	}
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
+	binary.LittleEndian.PutUint64(b[:], rand.Uint64())
+	binary.LittleEndian.PutUint64(b[8:], rand.Uint64())
+	var text [2 * len(b)]byte
+	hex.Encode(text[:], b[:])
+	return string(text[:])
 }
 
 // serve is the way of a request; see the package comment.

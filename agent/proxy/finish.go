@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -56,12 +55,4 @@ func (x *exchange) betweenTokens() (time.Duration, bool) {
 		return 0, false
 	}
 	return x.lastToken.Sub(x.firstToken) / time.Duration(tokens-1), true
-}
-
-// contextCause returns why we ended an attempt, nil if we did not.
-func contextCause(ctx context.Context) error {
-	if ctx.Err() == nil {
-		return nil
-	}
-	return context.Cause(ctx)
 }

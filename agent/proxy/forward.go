@@ -85,6 +85,7 @@ func (s *answerStream) read(n int) (int, error) {
 			s.try.guard.First(now)
 		}
 		x.lastToken = now
+		s.try.guard.Progress(x.sse.Content-1, now)
 	}
 	if x.sse.Content > 0 {
 		s.limit(now)
@@ -181,7 +182,7 @@ func (s *answerStream) failedBefore(err error) *failure {
 		reason = metrics.Truncated
 		err = &truncated{err}
 	} else {
-		err = contextCause(s.try.ctx)
+		err = s.try.ctx.Cause()
 	}
 	s.try.blame(reason)
 	return &failure{reason: reason, err: err, try: s.try}
@@ -201,7 +202,7 @@ func (s *answerStream) failedMidway(err error) {
 		x.outcome = metrics.Canceled
 		return
 	}
-	if cause := contextCause(s.try.ctx); cause != nil {
+	if cause := s.try.ctx.Cause(); cause != nil {
 		err = cause
 	}
 	x.outcome = metrics.Broken

@@ -8,13 +8,16 @@ import (
 	"github.com/irb-project/irb/agent/signal"
 )
 
-// hopByHop are the headers that belong to one connection (RFC 9110, 7.6.1) and
-// those that frame a message: copying one to another connection, or to another
-// version of HTTP, breaks the framing there.
-var hopByHop = map[string]bool{
-	"Connection": true, "Proxy-Connection": true, "Keep-Alive": true, "Te": true, "Trailer": true,
-	"Transfer-Encoding": true, "Upgrade": true, "Proxy-Authenticate": true, "Proxy-Authorization": true,
-	"Http2-Settings": true,
+// hopByHop says whether a header belongs to one connection (RFC 9110, 7.6.1) or
+// frames a message: copying it to another connection, or to another version of
+// HTTP, breaks the framing there.
+func hopByHop(name string) bool {
+	switch name {
+	case "Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+		"Proxy-Authenticate", "Proxy-Authorization", "Http2-Settings":
+		return true
+	}
+	return false
 }
 
 // internalPrefixes begin the names of headers that only gateways say to each
@@ -48,13 +51,16 @@ func connectionNames(h http.Header, f func(name string)) {
 	}
 }
 
-// requestHeader returns the header for the engine. Values are shared with the
-// client's header, which nobody changes.
+// requestHeader returns the header for the engine, a pooled one. Values are
+// shared with the client's header, which nobody changes.
 func (x *exchange) requestHeader() http.Header {
 	in := x.request.Header
-	out := make(http.Header, len(in)+6)
+	out, ok := x.proxy.headers.Get().(http.Header)
+	if !ok {
+		out = make(http.Header, len(in)+6)
+	}
 	for name, values := range in {
-		if hopByHop[name] || isInternal(name) {
+		if hopByHop(name) || isInternal(name) {
 			continue
 		}
 		out[name] = values
@@ -83,7 +89,7 @@ func (x *exchange) requestHeader() http.Header {
 // setForwarded tells the engine who asked. What the client itself says about
 // that is believed of trusted proxies only.
 func (x *exchange) setForwarded(h http.Header) {
-	client := x.peer.Addr().Unmap().String()
+	client := x.clientAddress()
 	if x.trustedPeer {
 		if before := h["X-Forwarded-For"]; len(before) > 0 {
 			client = strings.Join(before, ", ") + ", " + client
@@ -95,17 +101,32 @@ func (x *exchange) setForwarded(h http.Header) {
 		delete(h, "X-Forwarded-Port")
 		delete(h, "X-Real-Ip")
 	}
-	h["X-Forwarded-For"] = []string{client}
+	h["X-Forwarded-For"] = x.forwardedValue(0, client)
 	if _, ok := h["X-Forwarded-Host"]; !ok {
-		h["X-Forwarded-Host"] = []string{x.request.Host}
+		h["X-Forwarded-Host"] = x.forwardedValue(1, x.request.Host)
 	}
 	if _, ok := h["X-Forwarded-Proto"]; !ok {
 		proto := "http"
 		if x.request.TLS != nil {
 			proto = "https"
 		}
-		h["X-Forwarded-Proto"] = []string{proto}
+		h["X-Forwarded-Proto"] = x.forwardedValue(2, proto)
 	}
+}
+
+// forwardedValue returns a value of the header for the engine in memory that the
+// exchange has.
+func (x *exchange) forwardedValue(i int, v string) []string {
+	x.forwarded[i] = v
+	return x.forwarded[i : i+1 : i+1]
+}
+
+// clientAddress is the address of the client without its port.
+func (x *exchange) clientAddress() string {
+	if address, _, ok := strings.Cut(x.request.RemoteAddr, ":"); ok && x.peer.Addr().Is4() {
+		return address
+	}
+	return x.peer.Addr().Unmap().String()
 }
 
 func (x *exchange) setAuthorization(h http.Header) {
@@ -120,7 +141,7 @@ func (x *exchange) setAuthorization(h http.Header) {
 // responseHeader copies the engine's header into the client's.
 func (x *exchange) responseHeader(out, in http.Header) {
 	for name, values := range in {
-		if hopByHop[name] || isInternal(name) || strings.HasPrefix(name, loadReportPrefix) {
+		if hopByHop(name) || isInternal(name) || strings.HasPrefix(name, loadReportPrefix) {
 			continue
 		}
 		out[name] = values

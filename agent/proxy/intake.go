@@ -30,7 +30,8 @@ func (x *exchange) intake() *answer {
 		x.extendWrite() // of the 100 Continue that the server sends
 	}
 	mediaType := r.Header.Get("Content-Type")
-	source := &upload{body: slowReader{x: x, limit: x.plan.config.Timeouts.ClientRead}}
+	source := &x.source
+	source.body = slowReader{x: x, limit: x.plan.config.Timeouts.ClientRead}
 	if !scannable(mediaType) {
 		x.facts.Model = modelFromTarget(r)
 		if x.facts.Model != "" {

@@ -66,6 +66,7 @@ type Proxy struct {
 	bodies    bodyPool
 	memory    bodyMemory
 	buffers   sync.Pool
+	headers   sync.Pool // http.Header, empty
 	draining  atomic.Bool
 	upgrades  upgrades
 	responses responseMemory

@@ -14,10 +14,9 @@ func (x *exchange) newRequest(t *try) *http.Request {
 		u.RawPath = e.basePath + in.URL.EscapedPath()
 		u.Path, _ = url.PathUnescape(u.RawPath) // both parts were parsed before
 	}
-	out := &http.Request{
-		Method: in.Method, URL: u, Host: e.url.Host, Header: x.requestHeader(),
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-	}
+	out := new(http.Request).WithContext(&t.ctx)
+	out.Method, out.URL, out.Host, out.Header = in.Method, u, e.url.Host, x.requestHeader()
+	out.Proto, out.ProtoMajor, out.ProtoMinor = "HTTP/1.1", 1, 1
 	switch {
 	case x.body != nil:
 		out.Body = x.body.reader(x.once())
@@ -40,5 +39,5 @@ func (x *exchange) newRequest(t *try) *http.Request {
 		out.Header["Connection"] = []string{"Upgrade"}
 		out.Header["Upgrade"] = in.Header["Upgrade"]
 	}
-	return out.WithContext(t.ctx)
+	return out
 }

@@ -105,7 +105,7 @@ func startWith(t testing.TB, s *snapshot.Snapshot, text string, change func(*Opt
 		transport.CloseIdleConnections()
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		if err := r.server.Shutdown(ctx); err != nil {
+		if err := r.server.Drain(ctx, listen); err != nil {
 			t.Errorf("requests still under way at the end: %v", err)
 		}
 		r.proxy.Close()

@@ -101,7 +101,7 @@ func TestKeyScopes(t *testing.T) {
 	key := func(identity, header, body string) uint64 {
 		x := &exchange{plan: r.proxy.plan.Load(), proxy: r.proxy, request: httptest.NewRequest("POST", "/v1/x", strings.NewReader(body))}
 		x.request.ContentLength = int64(len(body))
-		x.control = http.NewResponseController(httptest.NewRecorder())
+		x.control = *http.NewResponseController(httptest.NewRecorder())
 		x.identity[0] = identity
 		if header != "" {
 			x.request.Header.Set("X-Session-Id", header)
@@ -215,7 +215,7 @@ func TestListenerTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := NewServer(r.config, r.proxy.Handler(r.config.Listeners[0]), serverTLS, slog.New(slog.DiscardHandler))
-	go server.ServeTLS(listen, "", "")
+	go server.Serve(listen)
 	defer server.Close()
 	r.url = "https://" + listen.Addr().String()
 	client := func(certificates ...tls.Certificate) *http.Client {

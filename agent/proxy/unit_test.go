@@ -22,6 +22,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/irb-project/irb/agent/lifetime"
 	"github.com/irb-project/irb/agent/snapshot"
 )
 
@@ -114,8 +115,9 @@ func BenchmarkSSEScanner(b *testing.B) {
 func TestWatchdog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		ctx, cancel := context.WithCancelCause(context.Background())
-		w := watch(time.Now, start.Add(10*time.Second), &errDeadline, cancel)
+		var ctx lifetime.Context
+		var w watchdog
+		w.start(time.Now, start.Add(10*time.Second), &errDeadline, &ctx)
 		w.move(start.Add(5*time.Second), &errTTFT) // sooner
 		time.Sleep(4 * time.Second)
 		for range 10 { // each chunk gives another 5 s
@@ -126,8 +128,8 @@ func TestWatchdog(t *testing.T) {
 			}
 		}
 		<-ctx.Done()
-		if took := time.Since(start); took != 45*time.Second || context.Cause(ctx) != errIdle {
-			t.Errorf("ended after %v with %v, want 45 s and %v", took, context.Cause(ctx), errIdle)
+		if took := time.Since(start); took != 45*time.Second || ctx.Cause() != errIdle {
+			t.Errorf("ended after %v with %v, want 45 s and %v", took, ctx.Cause(), errIdle)
 		}
 		w.stop()
 	})

@@ -1,10 +1,11 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/irb-project/irb/agent/lifetime"
 )
 
 // Why a watchdog ended an attempt.
@@ -18,22 +19,21 @@ var (
 // is a store, so it may be done for every chunk of a stream: the timer looks
 // when it fires whether it still is time, and else sleeps on.
 type watchdog struct {
-	now    func() time.Time
-	cancel context.CancelCauseFunc
-	timer  *time.Timer
-	armed  atomic.Int64 // when the timer fires, unix ns
-	limit  atomic.Int64 // end of the phase, unix ns
-	cause  atomic.Pointer[error]
+	now   func() time.Time
+	ctx   *lifetime.Context
+	timer *time.Timer
+	armed atomic.Int64 // when the timer fires, unix ns
+	limit atomic.Int64 // end of the phase, unix ns
+	cause atomic.Pointer[error]
 }
 
-// watch watches over an attempt until stop.
-func watch(now func() time.Time, limit time.Time, cause *error, cancel context.CancelCauseFunc) *watchdog {
-	w := &watchdog{now: now, cancel: cancel}
+// start watches over an attempt, whose context is ctx, until stop.
+func (w *watchdog) start(now func() time.Time, limit time.Time, cause *error, ctx *lifetime.Context) {
+	w.now, w.ctx = now, ctx
 	w.limit.Store(limit.UnixNano())
 	w.armed.Store(limit.UnixNano())
 	w.cause.Store(cause)
 	w.timer = time.AfterFunc(limit.Sub(now()), w.fire)
-	return w
 }
 
 // move gives the present phase another limit.
@@ -55,7 +55,7 @@ func (w *watchdog) fire() {
 		w.timer.Reset(left)
 		return
 	}
-	w.cancel(*w.cause.Load())
+	w.ctx.End(*w.cause.Load())
 }
 
 func (w *watchdog) stop() { w.timer.Stop() }

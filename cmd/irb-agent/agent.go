@@ -210,10 +210,10 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 	background.Go(func() { a.proxy.RunGuards(ctx) })
 	background.Go(func() { a.proxy.RunProbes(ctx) })
 	for _, s := range a.traffic {
-		go a.serve(s.name, s.listen, &s.server.Server)
+		go a.serve(s.listen, s.name, s.server.Serve)
 	}
 	for _, s := range a.status {
-		go a.serve(s.name, s.listen, s.server)
+		go a.serve(s.listen, s.name, s.server.Serve)
 	}
 	err := a.wait(signals)
 	if drainErr := a.drain(signals); err == nil {
@@ -231,14 +231,9 @@ func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
-func (a *agent) serve(name string, l net.Listener, s *http.Server) {
+func (a *agent) serve(l net.Listener, name string, serve func(net.Listener) error) {
 	a.log.Info("listening", "address", l.Addr().String())
-	var err error
-	if s.TLSConfig != nil {
-		err = s.ServeTLS(l, "", "")
-	} else {
-		err = s.Serve(l)
-	}
+	err := serve(l)
 	if !errors.Is(err, http.ErrServerClosed) && !a.draining.Load() {
 		a.failed <- fmt.Errorf("%s: %w", name, err)
 	}

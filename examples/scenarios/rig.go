@@ -81,7 +81,10 @@ func newRig(agents int, rps float64) (*rig, error) {
 func engineName(n int) string { return fmt.Sprintf("e%d", n) }
 
 // serve listens on a free port of this machine.
-func (r *rig) serve(s *http.Server) (url string, err error) {
+func (r *rig) serve(s interface {
+	Serve(net.Listener) error
+	Close() error
+}) (url string, err error) {
 	listen, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
@@ -158,7 +161,7 @@ trusted_proxies = ["127.0.0.0/8"]
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { p.RunGuards(ctx) })
-	url, err := r.serve(&proxy.NewServer(c, p.Handler(c.Listeners[0]), nil, log).Server)
+	url, err := r.serve(proxy.NewServer(c, p.Handler(c.Listeners[0]), nil, log))
 	if err != nil {
 		cancel()
 		return err
