@@ -79,7 +79,8 @@ func (in *reader) guidellm(line int, o object) {
 		r.CompletedRPS = mean("requests_per_second")
 		r.Completed = metrics.number("request_totals", "successful")
 		r.Failed = metrics.number("request_totals", "errored")
-		if model := o.sub("args").text("model"); model != "" {
+		model := firstText(o.sub("args")["model"], o.sub("args", "backend_kwargs")["model"], object(b).sub("config", "backend")["model"])
+		if model != "" {
 			r.Labels = []Label{{"model", model}}
 		}
 		strategy := object(b).sub("config", "strategy")
@@ -160,9 +161,10 @@ func (in *reader) genAIPerf(line int, o object) {
 	r.CompletedRPS = average("request_throughput")
 	r.Completed, r.Failed = average("request_count"), average("error_request_count")
 	config := o.sub("input_config")
-	r.OfferedRPS = max(config.number("loadgen", "request_rate"), config.number("perf_analyzer", "stimulus", "request_rate"), oneOf(config["request_rate"]))
+	// The place of these in input_config changes between versions.
+	r.OfferedRPS = anywhere(map[string]any(config), "request_rate")
 	if r.OfferedRPS == 0 {
-		r.Concurrency = max(config.number("loadgen", "concurrency"), config.number("perf_analyzer", "stimulus", "concurrency"), oneOf(config["concurrency"]))
+		r.Concurrency = anywhere(map[string]any(config), "concurrency")
 	}
 	if model := firstText(config["model"], config["model_names"], config.sub("endpoint")["model_names"]); model != "" {
 		r.Labels = []Label{{"model", model}}
@@ -174,13 +176,31 @@ func (in *reader) genAIPerf(line int, o object) {
 	in.add(r, slices.Compact(faults)...)
 }
 
-// oneOf returns a number, or the only one of a list.
-func oneOf(value any) float64 {
-	if list, ok := value.([]any); ok && len(list) == 1 {
-		value = list[0]
+// anywhere returns the first number under a key, or the only one of its list,
+// at any depth, in order of keys; 0 if there is none.
+func anywhere(value any, key string) float64 {
+	switch x := value.(type) {
+	case map[string]any:
+		found := x[key]
+		if list, ok := found.([]any); ok && len(list) == 1 {
+			found = list[0]
+		}
+		if v, ok := found.(float64); ok {
+			return v
+		}
+		for _, k := range slices.Sorted(maps.Keys(x)) {
+			if v := anywhere(x[k], key); v != 0 {
+				return v
+			}
+		}
+	case []any:
+		for _, element := range x {
+			if v := anywhere(element, key); v != 0 {
+				return v
+			}
+		}
 	}
-	v, _ := value.(float64)
-	return v
+	return 0
 }
 
 // firstText returns the first value that is a string or starts with one.
