@@ -11,6 +11,11 @@ import (
 // the flow is on its way to 0. One near 1 is degenerate and may stay.
 const vanishing = 1e-3
 
+// leastShare is the share of a source below which a flow is rounding: weights
+// are quotas of 2^32, in which it would be nothing, yet it would stand among
+// the weights at a cost that is not the source's price.
+const leastShare = 1.0 / (1 << 33)
+
 // prices returns the row prices of a point in ms per unit. A row multiplier is
 // the change of the objective by the row's right side, and one more unit of
 // activity costs minus that. A row that no pair of the program loads asks the
@@ -59,7 +64,7 @@ func (b *program) flows(pt *point, part float64) []model.Flow {
 		for ; i < len(b.parts) && b.parts[i].pair == p.pair; i++ {
 			x += pt.v[b.parts[i].variable]
 		}
-		if !gone {
+		if !gone && (p.lo > 0 || x > leastShare) {
 			flows = append(flows, model.Flow{Pair: p.pair, RPS: x * b.g.Served[p.source]})
 			of = append(of, p.source)
 		}
