@@ -167,8 +167,11 @@ func TestNotes(t *testing.T) {
 		{"Little's law", good + "4,150,15,100,11,40,,\n", "x.csv:5: left out: 40 req/s of 0.3 s each keep 12 requests in flight, the test kept 4 (Little's law); is a unit wrong?"},
 		{"ramp", good + "4,150,15,100,11,8,,\n", "x.csv:5: on average 2.4 of 4 requests were in flight: much of the run was ramp, more requests would measure better"},
 		{"repeat", good + "8,220,20,100,11,,,\n", "x.csv:5: 2 runs at concurrency 8 (line 4, line 5) are merged into their mean; their latencies differ by up to 5.0 %"},
-		{"overload", good + "16,600,60,100,11,,,\n", "x.csv:5: left out: overload, throughput falls from 20 to 13.3333 req/s as concurrency rises from 8 (line 4) to 16"},
-		{"dip", good + "4,300,30,100,11,,,\n", "x.csv:5: left out: an outlier, throughput falls from 9.09091 at concurrency 2 (line 3) to 6.66667 at 4 and rises again; measure again"},
+		{"overload", good + "16,600,60,100,11,,,\n", "x.csv:5: left out: overload, throughput falls from 20 at concurrency 8 (line 4) to 13.3333 req/s as concurrency rises to 16"},
+		{"dip", good + "4,300,30,100,11,,,\n", "x.csv:5: left out: an outlier, throughput falls from 9.09091 at concurrency 2 (line 3) to 6.66667 req/s at 4 and rises again; measure again"},
+		{"peak", good + "4,50,5,100,11,,,\n16,400,38,100,11,,,\n", "x.csv:5: left out: an outlier, 40 req/s at concurrency 4, but 20 at concurrency 8 (line 4); measure again"},
+		// λ = 9 - 1/0.15 = 2.3, below the 9.09 - 1/0.22 = 4.5 of concurrency 2.
+		{"too short", good + "3,100,5,100,11,9,,\n", "x.csv:5: left out: an outlier, a latency of 0.15 s is too short for its throughput of 9 req/s beside the other runs; measure again"},
 		{"fall", good + "4,100,11,100,11,,,\n", "x.csv:5: TTFT falls from 110 ms (line 3, concurrency 2) to 100 ms at concurrency 4; the fit levels it out"},
 		{"not saturated", head + "1,100,10,100,11,,,\n2,100,10,100,11,,,\n4,100,10,100,11,,,\n", "x.csv:4: throughput still rises at the highest load, concurrency 4; the capacity of 20 req/s is what was seen, not a limit; measure higher"},
 		// X is 20, 22.86, 23.02 and λ = 7/0.4 = 17.5 at first: v = 17.5/23.02.

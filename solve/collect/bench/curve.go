@@ -2,6 +2,7 @@ package bench
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -182,33 +183,36 @@ func (c *curve) withoutFalls(points []Point) []Point {
 			continue
 		}
 		c.dropped++
-		c.noteDropped(p, points, keep, i)
+		c.noteDropped(points, keep, i)
 	}
 	return kept
 }
 
-// noteDropped says why points[i] was left out.
-func (c *curve) noteDropped(p Point, points []Point, keep []bool, i int) {
-	before, after := -1, -1
+// noteDropped says why points[i] was left out, by its kept neighbours.
+func (c *curve) noteDropped(points []Point, keep []bool, i int) {
+	var before, after *Point
 	for j := range points {
 		switch {
 		case keep[j] && j < i:
-			before = j
-		case keep[j] && j > i && after < 0:
-			after = j
+			before = &points[j]
+		case keep[j] && j > i && after == nil:
+			after = &points[j]
 		}
 	}
+	p := &points[i]
 	x := figure.Rate(p.ThroughputRPS)
+	at := func(q *Point) string {
+		return fmt.Sprintf("%s at concurrency %v (%s)", figure.Rate(q.ThroughputRPS), q.run.Concurrency, q.run.seenFrom(&p.run))
+	}
 	switch {
-	case after < 0:
-		q := &points[before]
-		c.note(&p.run, "left out: overload, throughput falls from %s to %s req/s as concurrency rises from %v (%s) to %v", figure.Rate(q.ThroughputRPS), x, q.run.Concurrency, q.run.seenFrom(&p.run), p.run.Concurrency)
-	case before < 0 || points[after].ThroughputRPS < p.ThroughputRPS:
-		q := &points[after]
-		c.note(&p.run, "left out: an outlier, %s req/s at concurrency %v, but %s at %v (%s); measure again", x, p.run.Concurrency, figure.Rate(q.ThroughputRPS), q.run.Concurrency, q.run.seenFrom(&p.run))
+	case after != nil && after.ThroughputRPS < (1-noise)*p.ThroughputRPS:
+		c.note(&p.run, "left out: an outlier, %s req/s at concurrency %v, but %s; measure again", x, p.run.Concurrency, at(after))
+	case after == nil && p.ThroughputRPS < before.ThroughputRPS:
+		c.note(&p.run, "left out: overload, throughput falls from %s to %s req/s as concurrency rises to %v", at(before), x, p.run.Concurrency)
+	case before != nil && p.ThroughputRPS < (1-noise)*before.ThroughputRPS:
+		c.note(&p.run, "left out: an outlier, throughput falls from %s to %s req/s at %v and rises again; measure again", at(before), x, p.run.Concurrency)
 	default:
-		q := &points[before]
-		c.note(&p.run, "left out: an outlier, throughput falls from %s at concurrency %v (%s) to %s at %v and rises again; measure again", figure.Rate(q.ThroughputRPS), q.run.Concurrency, q.run.seenFrom(&p.run), x, p.run.Concurrency)
+		c.note(&p.run, "left out: an outlier, a latency of %s s is too short for its throughput of %s req/s beside the other runs; measure again", figure.Rate(p.run.LatencyS()), x)
 	}
 }
 
