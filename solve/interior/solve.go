@@ -175,10 +175,11 @@ func missed(g *rows.Program, flows []model.Flow) (worst float64) {
 }
 
 // better says whether a is the better answer: first by its residual where that
-// matters, then by its gap, then by what is left of both.
+// matters, then by its gap, then by its flows, as what can be left out is
+// rounding, then by what is left of both.
 func (a answer) better(than answer) bool {
 	const residual, gap = 5e-10, acceptedGap / 100
 	return slices.Compare(
-		[]float64{max(a.over, residual), max(a.gap, gap), max(a.over, feasibility), a.gap},
-		[]float64{max(than.over, residual), max(than.gap, gap), max(than.over, feasibility), than.gap}) < 0
+		[]float64{max(a.over, residual), max(a.gap, gap), float64(len(a.Flows)), max(a.over, feasibility), a.gap},
+		[]float64{max(than.over, residual), max(than.gap, gap), float64(len(than.Flows)), max(than.over, feasibility), than.gap}) < 0
 }
