@@ -44,6 +44,11 @@ sequence and expiry, so that agents take it after what they serve now.`,
 		Example: `  irbctl rollback weights-monday.toml -o weights.toml --key irb.key --reason "the new plan was wrong"`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			release, err := lockOutput(f.output, a.now())
+			if err != nil {
+				return err
+			}
+			defer release()
 			keys, trusted, head, err := a.reviseHead(f)
 			if err != nil {
 				return err
@@ -76,6 +81,11 @@ plan that does.`,
 		Example: `  irbctl drain a-1 -o weights.toml --key irb.key --reason "kernel update"`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			release, err := lockOutput(f.output, a.now())
+			if err != nil {
+				return err
+			}
+			defer release()
 			keys, _, head, err := a.reviseHead(f)
 			if err != nil {
 				return err

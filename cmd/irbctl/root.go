@@ -85,7 +85,7 @@ weight carries its reason. irb-agent routes by that file.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &exitError{code: exitUsage, err: err, hints: []string{"see " + c.CommandPath() + " --help"}}
 	})
-	root.AddCommand(a.solveCommand(), a.verifyCommand(), a.explainCommand(), a.diffCommand(), a.lintCommand(), a.simulateCommand(), a.profileCommand(), a.rollbackCommand(), a.drainCommand(), a.keygenCommand(), a.versionCommand())
+	root.AddCommand(a.solveCommand(), a.verifyCommand(), a.explainCommand(), a.diffCommand(), a.lintCommand(), a.simulateCommand(), a.profileCommand(), a.collectCommand(), a.rollbackCommand(), a.drainCommand(), a.keygenCommand(), a.versionCommand())
 	for _, cmd := range root.Commands() {
 		cmd.RunE = ran(cmd.RunE)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -111,6 +112,11 @@ func (a *app) solve(ctx context.Context, f solveFlags) error {
 	if err != nil {
 		return err
 	}
+	release, err := lockOutput(f.output, a.now())
+	if err != nil {
+		return err
+	}
+	defer release()
 	head := solve.Head{Now: a.now(), ExpiresIn: f.expiresIn, Author: f.author, Reason: f.reason}
 	if f.previous != "" {
 		if err := a.loadPrevious(&head, f, keys); err != nil {
@@ -217,7 +223,29 @@ func (a *app) writeSnapshot(path string, s *snapshot.Snapshot, keys []secretKey)
 		_, err := a.stdout.Write(signed)
 		return err
 	}
+	if there := sequenceOf(path); there > s.Sequence {
+		return &exitError{code: exitFailure, err: fmt.Errorf("%s holds snapshot %d, newer than %d; not overwritten", path, there, s.Sequence),
+			hints: []string{"was the clock set back? --previous (solve) or --current (rollback, drain) continues its sequence"}}
+	}
 	return snapshot.WriteFile(path, signed)
+}
+
+// sequenceOf returns the sequence of the weight file that is there, 0 if there
+// is none.
+func sequenceOf(path string) int64 {
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	body, _, err := snapshot.Split(file)
+	if err != nil {
+		return 0
+	}
+	there, err := snapshot.Decode(body)
+	if err != nil {
+		return 0
+	}
+	return there.Sequence
 }
 
 // reportSolve prints the summary: on standard output, or on standard error
