@@ -149,7 +149,7 @@ func (r *Reader) engineCost(source model.Source, e int) (cost snapshot.Cost, ste
 		if amount == 0 {
 			return
 		}
-		load = snapLoad(sink, load)
+		load = snapLoad(sink, load, price)
 		delay := sink.Delay(load)
 		left, right := sink.Marginal(load)
 		cost.Delay += amount * delay
@@ -177,9 +177,17 @@ func (r *Reader) engineCost(source model.Source, e int) (cost snapshot.Cost, ste
 }
 
 // snapLoad moves a load that is within rounding of a kink or the limit onto it.
-func snapLoad(sink *profile.Sink, y float64) float64 {
+// Loads of the interior point method are less exact than snap; near a kink the
+// price tells where they belong: on it if it lies between the two slopes.
+func snapLoad(sink *profile.Sink, y, price float64) float64 {
+	const near = 1e-6
 	for _, kink := range sink.Kinks() {
-		if math.Abs(y-kink) <= snap*sink.Limit {
+		off := math.Abs(y-kink) / sink.Limit
+		if off > near {
+			continue
+		}
+		left, right := sink.Marginal(kink)
+		if off <= snap || price > left*(1+snap) && price < right*(1-snap) {
 			return kink
 		}
 	}
