@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -177,4 +178,30 @@ func TestProfileFaultsLeaveNoFile(t *testing.T) {
 	if err != nil || !strings.Contains(string(data), "[profile.x1]\n") {
 		t.Errorf("the file is %q (%v), want a profile", data, err)
 	}
+}
+
+// workSweep is a sweep of a GPU at three request shapes whose capacity is
+// 9000/(p + r o): 1, 32 and 64 in flight, a tenth of each latency TTFT.
+func workSweep(gpu string, r float64) string {
+	var b strings.Builder
+	for _, shape := range [][2]float64{{1000, 500}, {300, 900}, {3000, 500}} {
+		capacity := 9000 / (shape[0] + r*shape[1])
+		for _, n := range []float64{1, 32, 64} {
+			s := max(4, n) / capacity // 1 in flight: a quarter of capacity
+			fmt.Fprintf(&b, "%s,%v,%v,%v,%v,%v\n", gpu, n, shape[0], shape[1], 100*s, 900*s/(shape[1]-1))
+		}
+	}
+	return b.String()
+}
+
+// TestProfileWork: the estimate of output_token_work comes with its error, and
+// for several configurations with the median.
+func TestProfileWork(t *testing.T) {
+	const head = "gpu,concurrency,isl,osl,ttft_ms,tpot_ms\n"
+	r := run{stdin: head + workSweep("x", 3)}
+	r.expect(t, exitOK, "\noutput_token_work = 3 from 3 request shapes: as one number it is off by up to 0.0 % of capacity; 4 would be off by up to 8.1 %\n", "profile", "-", "--list")
+	r.stdin += workSweep("y", 5) + workSweep("z", 2)
+	r.expect(t, exitOK, "\ny: output_token_work = 5 from 3 request shapes", "profile", "-", "--list")
+	r.expect(t, exitOK, "\noutput_token_work of 3 configurations: median 3, from 2 to 5\n", "profile", "-", "--list")
+	r.expect(t, exitOK, "\n# x: output_token_work = 3 from 3", "profile", "-")
 }

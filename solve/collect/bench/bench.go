@@ -102,10 +102,12 @@ func (r *Run) load() string {
 // seenFrom names a run in a sentence about another one.
 func (r *Run) seenFrom(other *Run) string {
 	switch {
-	case r.File != other.File && r.Part == "":
-		return r.File
-	case r.File != other.File:
+	case r.File != other.File && r.Part != "":
 		return r.File + " " + r.Part
+	case r.File != other.File && r.Line > 1:
+		return fmt.Sprintf("%s:%d", r.File, r.Line)
+	case r.File != other.File:
+		return r.File // the only result in it
 	case r.Part != "":
 		return r.Part
 	}

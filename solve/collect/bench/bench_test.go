@@ -129,6 +129,25 @@ func TestMixedLoops(t *testing.T) {
 	wantNote(t, p.Notes, "x.csv:4: has the utilization of line 3, 50.0 %; the mean of both is used")
 }
 
+// TestSeveralFiles: a run is named by its file where the other is in another.
+func TestSeveralFiles(t *testing.T) {
+	const head = "concurrency,ttft_ms,tpot_ms,isl,osl\n"
+	results, err := Read([]File{
+		{"a.csv", []byte(head + "1,110,10,100,11\n")},
+		{"b.csv", []byte(head + "4,100,11,100,11\n8,200,20,100,11\n")},
+		{"c.csv", []byte(head + "8,200,22,100,11\n")},
+	}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Fit(results.Runs, FitOptions{})[0]
+	wantNote(t, p.Notes, "b.csv:2: TTFT falls from 110 ms (a.csv:2, concurrency 1) to 100 ms at concurrency 4; the fit levels it out")
+	wantNote(t, p.Notes, "c.csv:2: 2 runs at concurrency 8 (b.csv:3, line 2) are merged into their mean; their latencies differ by up to 5.0 %")
+	if strings.Join(p.Files, " ") != "a.csv b.csv c.csv" || p.Name != "a" {
+		t.Errorf("profile %q from %q, want a from all three", p.Name, p.Files)
+	}
+}
+
 // TestManyRows: a log of requests is no sweep.
 func TestManyRows(t *testing.T) {
 	text := "concurrency,ttft_ms,tpot_ms,isl,osl\n" + strings.Repeat("1,50,10,100,11\n", maxRuns+2)
