@@ -174,7 +174,7 @@ function waterfall(c, figure) {
 function bars(c, labels, series, text) {
   const readings = [];
   labels.forEach((label, i) => readings.push({series: 0, index: i, text: text(i)}));
-  return {readings, height: (series.length > 1 ? 80 : 48) + labels.length * (series.length > 1 ? 40 : 28), option: {
+  return {readings, height: (series.length > 1 ? 80 : 48) + labels.length * (narrow() ? 44 : series.length > 1 ? 40 : 28), option: {
     legend: series.length > 1 ? legend(c) : undefined, grid: grid(c, {top: series.length > 1 ? 40 : 8, right: 56}),
     xAxis: axis(c, {type: 'value', axisLabel: {formatter: number}}), yAxis: names(c, labels, {inverse: true}),
     series: series.map((s, i) => ({name: s.name, type: 'bar', barMaxWidth: 18, itemStyle: {color: s.colour || c.parts[i]}, data: s.data,
