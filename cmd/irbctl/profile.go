@@ -27,12 +27,7 @@ type profileFlags struct {
 	json    bool
 }
 
-func (a *app) profileCommand() *cobra.Command {
-	var f profileFlags
-	cmd := &cobra.Command{
-		Use:   "profile FILE...",
-		Short: "Fit engine profiles from the results of load tests",
-		Long: `profile reads what load tests measured and writes [profile] parts of
+const profileHelp = `profile reads what load tests measured and writes [profile] parts of
 engines.toml: TTFT and TBOT against utilization, with the capacity, the knee
 and a max utilization for [[engine]] in comments. It reads
 
@@ -64,7 +59,14 @@ Where a configuration was measured at several request shapes, the policy's
 output_token_work is estimated from their capacities by least squares, with how
 far one number is off.
 
-Exit codes: 0 at least one profile, 2 usage, bad input, or every one refused.`,
+Exit codes: 0 at least one profile, 2 usage, bad input, or every one refused.`
+
+func (a *app) profileCommand() *cobra.Command {
+	var f profileFlags
+	cmd := &cobra.Command{
+		Use:   "profile FILE...",
+		Short: "Fit engine profiles from the results of load tests",
+		Long:  profileHelp,
 		Example: `  irbctl profile results/*.json -o profiles.toml --svg profile.svg
   irbctl profile sweep.csv --list
   irbctl profile sweep.csv --select gpu=h100 --select tp=2 --ttft-limit-ms 500

@@ -193,6 +193,7 @@ func TestNotes(t *testing.T) {
 		{"too short", good + "3,100,5,100,11,9,,\n", "x.csv:5: left out: an outlier, a latency of 0.15 s is too short for its throughput of 9 req/s beside the other runs; measure again"},
 		{"fall", good + "4,100,11,100,11,,,\n", "x.csv:5: TTFT falls from 110 ms (line 3, concurrency 2) to 100 ms at concurrency 4; the fit levels it out"},
 		{"not saturated", head + "1,100,10,100,11,,,\n2,100,10,100,11,,,\n4,100,10,100,11,,,\n", "x.csv:4: throughput still rises at the highest load, concurrency 4; the capacity of 20 req/s is what was seen, not a limit; measure higher"},
+		{"not saturated, with an outlier", head + "1,100,10,100,11,,,\n2,100,10,100,11,,,\n3,400,40,100,11,,,\n4,100,10,100,11,,,\n", "x.csv:5: throughput still rises at the highest load, concurrency 4; the capacity of 20 req/s is what was seen, not a limit; measure higher"},
 		// X is 20, 22.86, 23.02 and λ = 7/0.4 = 17.5 at first: v = 17.5/23.02.
 		{"no idle run", head + "8,200,20,100,11,,,\n16,350,35,100,11,,,\n32,690,70,100,11,,,\n", "x.csv:2: the lowest run is at 76.0 % of capacity; its latency stands for the engine without load, which is lower; measure concurrency 1"},
 		{"two points", head + "1,100,10,100,11,,,\n8,200,20,100,11,,,\n", "x.csv:3: two levels of load make a straight line; five or more show the bend"},

@@ -88,7 +88,10 @@ func newCurve(g *group) *curve {
 	for _, p := range c.points {
 		c.capacity = max(c.capacity, p.ThroughputRPS)
 	}
-	c.atLeast = !overloaded && !flattens(kept) && len(kept) == len(closed)
+	if last := len(closed) - 1; last >= 0 && closed[last].run.Concurrency > kept[len(kept)-1].run.Concurrency {
+		overloaded = true
+	}
+	c.atLeast = !overloaded && !flattens(kept)
 	c.toUtilization()
 	c.noteFalls()
 	return c
@@ -150,6 +153,8 @@ func whereList(runs []Run, from *Run) string {
 // throughput rises, within noise, as more requests are in flight: of several
 // that with the most throughput. What it leaves out beyond the peak is
 // overload, within the rise it is an outlier.
+//
+// It sorts points by concurrency.
 func (c *curve) withoutFalls(points []Point) []Point {
 	slices.SortStableFunc(points, func(a, b Point) int { return cmp.Compare(a.run.Concurrency, b.run.Concurrency) })
 	// best[i] describes the best chain that ends at i.
