@@ -202,11 +202,11 @@ func (p *Prometheus) health(ctx context.Context, s *Signals, fleet *model.Fleet)
 
 // agents says which agents are missing and which are there twice.
 func (p *Prometheus) agents(ctx context.Context, s *Signals) error {
-	now, err := p.vector(ctx, p.agentsQuery(""))
+	now, err := p.vector(ctx, p.agentsQuery(false))
 	if err != nil {
 		return err
 	}
-	lately, err := p.vector(ctx, p.agentsQuery("[1h]"))
+	lately, err := p.vector(ctx, p.agentsQuery(true))
 	if err != nil {
 		return err
 	}

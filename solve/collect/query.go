@@ -54,8 +54,12 @@ func (p *Prometheus) upQuery(hosts []string) string {
 }
 
 // agentsQuery counts the agents that are scraped now, or were in the last hour.
-func (p *Prometheus) agentsQuery(over string) string {
-	return fmt.Sprintf("count by (irb_cluster) (count by (irb_cluster, instance) (irb_requests_offered_total%s%s))", p.selector(""), over)
+func (p *Prometheus) agentsQuery(lately bool) string {
+	series := "irb_requests_offered_total" + p.selector("")
+	if lately {
+		series = "count_over_time(" + series + "[1h])"
+	}
+	return fmt.Sprintf("count by (irb_cluster) (count by (irb_cluster, instance) (%s))", series)
 }
 
 // twiceQuery finds agents that are scraped more than once.
