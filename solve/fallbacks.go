@@ -79,12 +79,12 @@ func (p *Plan) busiest() []int {
 	return engines
 }
 
-// lose solves the program without an engine. What cannot be served is shed by
+// lose solves the program without an engine, from the plan with it. What cannot be served is shed by
 // priority, as a contingency is no reason to refuse a plan.
 func (p *Plan) lose(ctx context.Context, e int) (Contingency, error) {
 	reduced := p.Problem.Without(e)
 	c := Contingency{Lost: e, Gains: make(map[int]float64)}
-	solution, _, err := solveCertified(ctx, reduced.Problem)
+	solution, _, err := solveCertified(ctx, reduced.Problem, reduced.Narrow(p.Solution.Flows))
 	if err != nil {
 		return c, err
 	}

@@ -62,7 +62,7 @@ func Solve(ctx context.Context, fleet *model.Fleet, opts Options) (*Plan, error)
 func solveCompiled(ctx context.Context, compiled *model.Compiled, progress func(string)) (*Plan, error) {
 	start := time.Now()
 	progress(fmt.Sprintf("solving %d sources x %d engines, %d pairs", len(compiled.Sources), len(compiled.Engines), compiled.Pairs()))
-	solution, report, err := solveCertified(ctx, compiled.Problem)
+	solution, report, err := solveCertified(ctx, compiled.Problem, nil)
 	if err != nil {
 		return nil, wordInfeasible(compiled, err)
 	}
@@ -76,9 +76,13 @@ func solveCompiled(ctx context.Context, compiled *model.Compiled, progress func(
 
 // solveCertified takes the network simplex where the program is a network, and
 // the interior point method for the rest, or should the first one fail: what
-// counts is the certificate, not who found the answer.
-func solveCertified(ctx context.Context, p *model.Problem) (*model.Solution, certify.Report, error) {
+// counts is the certificate, not who found the answer. start are the flows of a
+// plan of nearly the same program, nil: what the stay terms would keep.
+func solveCertified(ctx context.Context, p *model.Problem, start []model.Flow) (*model.Solution, certify.Report, error) {
 	var failed error
+	simplex := func(ctx context.Context, p *model.Problem) (*model.Solution, error) {
+		return simplex(ctx, p, start)
+	}
 	for _, method := range []func(context.Context, *model.Problem) (*model.Solution, error){simplex, interiorPoint} {
 		solution, err := method(ctx, p)
 		if err == nil {
@@ -148,11 +152,11 @@ func oneMore(p *model.Problem, s *model.Solution) {
 }
 
 // simplex decides by itself what is served.
-func simplex(ctx context.Context, p *model.Problem) (*model.Solution, error) {
+func simplex(ctx context.Context, p *model.Problem, start []model.Flow) (*model.Solution, error) {
 	if err := network.Supports(p); err != nil {
 		return nil, err
 	}
-	return network.Solve(ctx, p, network.Options{})
+	return network.Solve(ctx, p, network.Options{Start: start})
 }
 
 // interiorPoint routes what is served; what that is the network decides first.

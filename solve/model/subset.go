@@ -79,6 +79,22 @@ func pick[T any](from []T, index []int) []T {
 	return to
 }
 
+// Narrow returns those of the flows of the whole problem, in order of pair, that
+// are on pairs of the subset.
+func (s *Subset) Narrow(flows []Flow) []Flow {
+	var out []Flow
+	k := 0
+	for _, f := range flows {
+		for k < len(s.PairOf) && s.PairOf[k] < f.Pair {
+			k++
+		}
+		if k < len(s.PairOf) && s.PairOf[k] == f.Pair {
+			out = append(out, Flow{Pair: k, RPS: f.RPS})
+		}
+	}
+	return out
+}
+
 // Widen turns a solution of the subset into one of the whole problem: what was
 // left out serves nothing. A source left out has the price of its cheapest
 // pair, as its first request would pay.

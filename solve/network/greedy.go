@@ -32,14 +32,37 @@ const portionsPerLimit = 32
 // start makes the first arcs, flows and tree from prices of engines and a list
 // of the cheapest pairs of each source.
 func (b *builder) start(prices []float64, long *offers) {
-	gr := &greedy{builder: b, asking: make([]float64, len(b.Engines)),
-		next: make([]float64, len(b.Engines)), room: make([]float64, b.rootNode())}
+	gr := b.newGreedy()
 	for e, sink := range b.sinks {
-		gr.asking[e] = math.Inf(1)
 		if sink != nil {
 			_, target, _ := sink.load(prices[e])
 			gr.asking[e], gr.next[e] = prices[e], min(target, fullness*sink.limit)
 		}
+	}
+	gr.passSupply()
+	for _, i := range bySize(len(b.Sources), func(s int) int { return b.Row[s] - b.Row[s+1] }) {
+		s := int32(i) // those with the least choice first
+		gr.first = int32(len(b.arcs))
+		list := long.of(s)
+		for _, o := range list[:min(len(list), shortlist)] {
+			gr.addPair(s, o.k, 0)
+		}
+		rest := math.Inf(1) // the least that any other pair asks for
+		if len(list) == long.most {
+			rest = list[long.most-1].price
+		}
+		gr.fill(s, b.supply[s], list, rest)
+	}
+	b.addStays()
+	b.crash()
+}
+
+// newGreedy returns a greedy whose engines take nothing yet.
+func (b *builder) newGreedy() *greedy {
+	gr := &greedy{builder: b, asking: make([]float64, len(b.Engines)),
+		next: make([]float64, len(b.Engines)), room: make([]float64, b.rootNode())}
+	for e := range gr.asking {
+		gr.asking[e] = math.Inf(1)
 	}
 	for c := range b.Caps {
 		gr.room[b.capNode(c)] = fullness * b.capRoom[c]
@@ -47,12 +70,7 @@ func (b *builder) start(prices []float64, long *offers) {
 	for i := range b.Groups {
 		gr.room[b.group(i)] = b.program.room[i]
 	}
-	gr.passSupply()
-	for _, s := range bySize(len(b.Sources), func(s int) int { return b.Row[s] - b.Row[s+1] }) {
-		gr.fill(int32(s), long.of(int32(s)), long.most) // those with the least choice first
-	}
-	b.addStays()
-	b.crash()
+	return gr
 }
 
 // addStays makes arcs of all pairs with a stay term: pricing of rows does not
@@ -98,14 +116,18 @@ func (gr *greedy) place(e int32, flow float64) {
 		gr.room[c] -= flow
 		gr.state[gr.ownArc[c]].flow += flow
 	}
-	if gr.next[e] -= flow; gr.next[e] > 0 {
-		return
+	if gr.next[e] -= flow; gr.next[e] <= 0 {
+		gr.ask(e)
 	}
-	sink := gr.sinks[e]
-	gr.next[e] = min(sink.limit/portionsPerLimit, fullness*sink.limit-st.flow)
+}
+
+// ask sets the next portion of an engine and its price by what it carries.
+func (gr *greedy) ask(e int32) {
+	sink, flow := gr.sinks[e], gr.state[gr.ownArc[gr.engine(e)]].flow
+	gr.next[e] = min(sink.limit/portionsPerLimit, fullness*sink.limit-flow)
 	gr.asking[e] = math.Inf(1)
 	if gr.next[e] > 0 {
-		left, _ := sink.sides(st.flow + gr.next[e])
+		left, _ := sink.sides(flow + gr.next[e])
 		gr.asking[e] = left
 	}
 }
@@ -119,19 +141,10 @@ func (gr *greedy) roomAbove(v int32) float64 {
 	return room
 }
 
-// fill routes the supply of source s to whichever pair asks for the least. The
-// long list has its cheapest pairs at the start prices; engines only ever ask
-// for more than that.
-func (gr *greedy) fill(s int32, long []offer, most int) {
-	left := gr.supply[s]
-	gr.first = int32(len(gr.graph.arcs))
-	for _, o := range long[:min(len(long), shortlist)] {
-		gr.addPair(s, o.k, 0)
-	}
-	rest := math.Inf(1) // the least that any other pair asks for
-	if len(long) == most {
-		rest = long[most-1].price
-	}
+// fill routes what is left of the supply of source s to whichever pair asks for
+// the least. The long list has its cheapest pairs at the start prices, and all
+// others ask for rest or more; engines only ever ask for more than that.
+func (gr *greedy) fill(s int32, left float64, long []offer, rest float64) {
 	for left > 0 {
 		k, price := -1, math.Inf(1)
 		for _, o := range long {
@@ -160,6 +173,9 @@ func (gr *greedy) fill(s int32, long []offer, most int) {
 
 // arcOf returns the arc of pair k of the source at hand, or -1.
 func (gr *greedy) arcOf(k int) int32 {
+	if !gr.isActive(k) {
+		return -1
+	}
 	for i, pair := range gr.pairs[gr.first-gr.firstPair:] {
 		if pair == k {
 			return gr.first + int32(i)

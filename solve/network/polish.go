@@ -29,9 +29,7 @@ type polisher struct {
 // another try is made, at most tries in all. It reports whether it arrived;
 // prices are then exact.
 func (b *builder) polish(tries int) bool {
-	n := len(b.nodes)
-	p := &polisher{builder: b, part: make([]int32, n), offset: make([]float64, n),
-		before: make([]float64, n), want: make([]float64, n), size: make([]float64, n)}
+	p := newPolisher(b)
 	for range tries {
 		p.split()
 		p.balance()
@@ -42,6 +40,12 @@ func (b *builder) polish(tries int) bool {
 		}
 	}
 	return false
+}
+
+func newPolisher(b *builder) *polisher {
+	n := len(b.nodes)
+	return &polisher{builder: b, part: make([]int32, n), offset: make([]float64, n),
+		before: make([]float64, n), want: make([]float64, n), size: make([]float64, n)}
 }
 
 func (b *builder) smoothOf(a int32) *smooth {

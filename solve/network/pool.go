@@ -2,6 +2,7 @@ package network
 
 import (
 	"hash/maphash"
+	"maps"
 	"math"
 	"slices"
 
@@ -260,6 +261,38 @@ func (p *pooling) addRow(s int, engine []int32) {
 		}
 	}
 	p.Row = append(p.Row, len(p.Col))
+}
+
+// gather adds up flows of the whole, in order of pair, to flows of the pools.
+func (p *pooling) gather(flows []model.Flow) []model.Flow {
+	engine := make([]int32, len(p.whole.Engines))
+	for i, list := range p.engines {
+		for _, e := range list {
+			engine[e] = int32(i)
+		}
+	}
+	source := make([]int, len(p.whole.Sources))
+	for i, list := range p.sources {
+		for _, s := range list {
+			source[s] = i
+		}
+	}
+	sum := make(map[int]float64, len(flows))
+	s := 0
+	for _, f := range flows {
+		for f.Pair >= p.whole.Row[s+1] {
+			s++
+		}
+		i := source[s]
+		lo, hi := p.Row[i], p.Row[i+1]
+		j, _ := slices.BinarySearch(p.Col[lo:hi], engine[p.whole.Col[f.Pair]])
+		sum[lo+j] += f.RPS
+	}
+	out := make([]model.Flow, 0, len(sum))
+	for _, k := range slices.Sorted(maps.Keys(sum)) {
+		out = append(out, model.Flow{Pair: k, RPS: sum[k]})
+	}
+	return out
 }
 
 func pooled(engines, engine []int32) []int32 {

@@ -12,6 +12,9 @@ import (
 
 // Options are the choices of one solve; the zero value is good.
 type Options struct {
+	// Start are the flows of a plan of nearly the same problem, in order of
+	// pair; nil: what the stay terms would keep, if there are any.
+	Start    []model.Flow
 	Progress func(stage string) // is told what begins; nil: nobody listens
 }
 
@@ -26,10 +29,14 @@ func Solve(ctx context.Context, m *model.Problem, opts Options) (*model.Solution
 	if opts.Progress == nil {
 		opts.Progress = func(string) {}
 	}
+	if opts.Start == nil {
+		opts.Start = previous(m)
+	}
 	pool := newPooling(m)
 	if pool == nil {
 		return solve(ctx, m, nil, opts)
 	}
+	opts.Start = pool.gather(opts.Start)
 	x, err := solve(ctx, pool.Problem, pool.counts(), opts)
 	var short *model.Infeasible
 	switch {
@@ -53,24 +60,17 @@ func solve(ctx context.Context, m *model.Problem, count []int, opts Options) (*m
 	if err := p.checkReach(); err != nil {
 		return nil, err
 	}
-	opts.Progress("start prices")
-	prices := p.startPrices()
-	long := p.cheapest(prices, longlist)
-	attempt := func() (*builder, error) {
-		b := newBuilder(p, false, nil)
-		b.progress = opts.Progress
-		b.start(prices, long)
-		return b, b.run(ctx)
-	}
+	a := &attempts{program: p, progress: opts.Progress, start: opts.Start}
 	var b *builder
 	if !m.Shed || !p.overfull() {
-		if b, err = attempt(); err != nil {
+		if b, err = a.solve(ctx); err != nil {
 			return nil, err
 		}
 		if p.isSlack(b.bypassed()) {
 			return b.solution(nil), nil
 		}
 	}
+	prices, long := a.offers()
 	if !m.Shed {
 		return nil, p.explain(ctx, long)
 	}
@@ -78,13 +78,50 @@ func solve(ctx context.Context, m *model.Problem, count []int, opts Options) (*m
 	if err != nil {
 		return nil, err
 	}
-	if b, err = attempt(); err != nil {
+	if b, err = a.solve(ctx); err != nil {
 		return nil, err
 	}
 	if !p.isSlack(b.bypassed()) {
 		return nil, errNotPolished
 	}
 	return b.solution(cuts), nil
+}
+
+// attempts solves a program, from a start if there is one, else or should that
+// fail from start prices.
+type attempts struct {
+	*program
+	progress func(stage string)
+	start    []model.Flow
+	prices   []float64
+	long     *offers // at prices
+}
+
+// offers returns the start prices and what is cheapest at them.
+func (a *attempts) offers() ([]float64, *offers) {
+	if a.long == nil {
+		a.progress("start prices")
+		a.prices = a.startPrices()
+		a.long = a.cheapest(a.prices, longlist)
+	}
+	return a.prices, a.long
+}
+
+func (a *attempts) solve(ctx context.Context) (*builder, error) {
+	if a.covers(a.start) {
+		b := newBuilder(a.program, false, nil)
+		b.progress = a.progress
+		b.startFrom(a.start)
+		err := b.runWarm(ctx)
+		if err == nil || ctx.Err() != nil {
+			return b, err
+		}
+	}
+	prices, long := a.offers()
+	b := newBuilder(a.program, false, nil)
+	b.progress = a.progress
+	b.start(prices, long)
+	return b, b.run(ctx)
 }
 
 // isSlack reports whether a flow is what rounding may leave over.
@@ -135,12 +172,26 @@ const (
 	priceRounding  = 1e-14
 )
 
-// run alternates between the simplex on the grid and the polish on the tree,
-// with ever finer grids, until polishing arrives and no pair could do better.
+// run brings a cold start to the optimum.
 func (b *builder) run(ctx context.Context) error {
 	if err := b.optimize(ctx, firstTolerance*b.typical, false); err != nil {
 		return err
 	}
+	return b.rounds(ctx)
+}
+
+// runWarm does so for a start near it: the first tree has the loads of the
+// optimum on that tree before any pivot, and the grid is fine around them.
+func (b *builder) runWarm(ctx context.Context) error {
+	b.polish(polishTries)
+	b.regrid(warmShrink)
+	return b.rounds(ctx)
+}
+
+// rounds alternates between the simplex on the grid and the polish on the
+// tree, with ever finer grids, until polishing arrives and no pair could do
+// better.
+func (b *builder) rounds(ctx context.Context) error {
 	tolerance, finest := roundTolerance*b.typical, false
 	for round := range maxRounds {
 		b.progress(fmt.Sprintf("round %d: %d pivots, %d arcs", round+1, b.steps, len(b.arcs)))
@@ -152,10 +203,10 @@ func (b *builder) run(ctx context.Context) error {
 			}
 		}
 		b.reprice()
-		if finest && b.trueSlack() <= gridTolerance {
+		if straight, smooth := b.trueSlack(); finest && max(straight, smooth) <= gridTolerance {
 			return nil // the polish does not arrive, but nothing can be gained
 		}
-		if b.polish(polishTries) && b.trueSlack() <= b.final && b.addBetter(b.final) == 0 {
+		if b.polish(polishTries) && b.isOptimal() && b.addBetter(b.final) == 0 {
 			return nil
 		}
 		finest = b.regrid(gridShrink)
@@ -178,18 +229,36 @@ const bypassSlack = 1e-12
 
 const gridShrink = 1.0 / 16
 
-// trueSlack returns the worst violation of optimality of any arc, relative to
-// its price, with the
-// marginals of smooth arcs in the place of their slopes.
-func (b *builder) trueSlack() float64 {
-	worst := math.Inf(-1)
+// warmShrink is how much finer than the first grid that of a warm start is.
+const warmShrink = 1.0 / 4
+
+// smoothSlack is what rounding may leave between the marginal of a load and its
+// price, relative: the last load of a component takes the rounding of all its
+// others. What that costs is of the order of its square.
+const smoothSlack = 1e-9
+
+// isOptimal reports whether no arc violates optimality after polishing.
+func (b *builder) isOptimal() bool {
+	straight, smooth := b.trueSlack()
+	return straight <= b.final && smooth <= smoothSlack
+}
+
+// trueSlack returns the worst violations of optimality of straight and of
+// smooth arcs, relative to their prices, with the marginals of smooth arcs in
+// the place of their slopes.
+func (b *builder) trueSlack() (straight, smooth float64) {
 	for a := range b.arcs {
 		x := &b.arcs[a]
 		drop := b.graph.prices[x.tail] - b.graph.prices[x.head]
 		left, right := b.trueSides(int32(a))
-		worst = max(worst, max(drop-right, left-drop)/(1+math.Abs(drop)))
+		slack := max(drop-right, left-drop) / (1 + math.Abs(drop))
+		if b.smoothOf(int32(a)) == nil {
+			straight = max(straight, slack)
+		} else {
+			smooth = max(smooth, slack)
+		}
 	}
-	return worst
+	return straight, smooth
 }
 
 // trueSides returns the left and the right derivative of the cost of arc a at
@@ -249,10 +318,8 @@ func (b *builder) solution(cuts []model.ShedCut) *model.Solution {
 }
 
 func (b *builder) flows(out *model.Solution) {
-	source := make([]int32, 0, len(b.pairs))
-	for k, s := range b.lowerPairs() {
+	for k := range b.lowerPairs() {
 		out.Flows = append(out.Flows, model.Flow{Pair: k, RPS: b.Lower[k]})
-		source = append(source, s)
 	}
 	for i, k := range b.pairs {
 		a := b.firstPair + int32(i)
@@ -261,7 +328,6 @@ func (b *builder) flows(out *model.Solution) {
 			out.Flows = append(out.Flows, model.Flow{Pair: k, RPS: flow / b.perRPS[s]})
 		}
 	}
-	_ = source
 	slices.SortStableFunc(out.Flows, func(x, y model.Flow) int { return x.Pair - y.Pair })
 	merged := out.Flows[:0]
 	for _, f := range out.Flows {
