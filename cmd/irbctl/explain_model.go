@@ -65,7 +65,7 @@ func (a *app) explainModel(ctx context.Context, path string, f explainFlags) err
 		return &exitError{code: exitUsage, err: err}
 	}
 	if f.html != "" {
-		f.model.askForPage(fleet)
+		f.model.askForPage(len(fleet.Demand), len(fleet.Engines))
 	}
 	q := &question{app: a, fleet: fleet, changes: changes, flags: f.model}
 	if err := q.readFiles(path); err != nil {
@@ -98,9 +98,8 @@ const pageWork = 10_000_000
 
 // askForPage adds the questions that a page answers by itself where solving
 // again is fast.
-func (f *modelFlags) askForPage(fleet *model.Fleet) {
-	engines := len(fleet.Engines)
-	if len(fleet.Demand)*engines*engines > pageWork {
+func (f *modelFlags) askForPage(sources, engines int) {
+	if sources*engines*engines > pageWork {
 		return
 	}
 	f.nMinusOne, f.sensitivity = true, true
