@@ -18,6 +18,7 @@ type Request struct {
 	// Stateful requests name a previous response, which only the engine that
 	// made it can go on from.
 	Stateful bool
+	Previous uint64 // digest of the id of that response
 	// UnderWay marks a further turn of a conversation: an assistant message, a
 	// tool's answer or a previous response is present.
 	UnderWay bool

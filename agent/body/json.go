@@ -150,7 +150,7 @@ func (j *jsonBody) toolList() {
 
 // finish draws the conclusions once the whole body is read.
 func (j *jsonBody) finish() {
-	j.Stateful = j.response.given
+	j.Stateful, j.Previous = j.response.given, j.response.digest
 	j.UnderWay = j.UnderWay || j.Stateful
 	text := len(j.b) - j.mediaBytes - j.tokenBytes - 3*j.unicodeEscapes
 	j.PromptTokens = int64(text)/4 + j.tokens

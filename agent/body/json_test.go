@@ -117,7 +117,7 @@ func TestPlainFields(t *testing.T) {
 		{`{"input":[{"type":"function_call_output","output":"a"}]}`, Request{UnderWay: true}},
 		{`{"input":[{"type":"message","role":"user","content":"a"}]}`, Request{}},
 		{`{"messages":[{"role":"system","content":"a"},{"role":"user","content":"assistant"}]}`, Request{}},
-		{`{"previous_response_id":"resp_1"}`, Request{UnderWay: true, Stateful: true}},
+		{`{"previous_response_id":"resp_1"}`, Request{UnderWay: true, Stateful: true, Previous: xxhash.Sum64String("resp_1")}},
 		{`{"previous_response_id":null}`, Request{}},
 		{`{"previous_response_id":""}`, Request{}},
 	}

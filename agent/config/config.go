@@ -123,8 +123,9 @@ const (
 
 // DecisionLog says where a sample of routing decisions is written.
 type DecisionLog struct {
-	Path   string
-	Sample float64
+	Path       string
+	Sample     float64
+	SecretFile string
 }
 
 // Log is the agent's own log on standard error.
@@ -134,7 +135,8 @@ type Log struct {
 }
 
 // Load reads and checks the file at path. Its error holds every problem of the
-// file, one per line, each with file and line.
+// file, one per line, each with file and line. With an error the config is what
+// could be read, for further problems to be found, or nil.
 func Load(path string) (*Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -149,20 +151,19 @@ func Load(path string) (*Config, error) {
 		return nil, fmt.Errorf("%s: over %d bytes", path, maxFileBytes)
 	}
 	c, err := Parse(filepath.Base(path), data)
-	if err != nil {
-		return nil, err
+	if c != nil {
+		c.resolvePaths(filepath.Dir(path))
 	}
-	c.resolvePaths(filepath.Dir(path))
-	return c, nil
+	return c, err
 }
 
-// Parse checks the text of an agent.toml; name is used in messages. It does no
-// I/O.
+// Parse checks the text of an agent.toml as Load does; name is used in messages.
+// It does no I/O.
 func Parse(name string, data []byte) (*Config, error) {
 	p := &parser{name: name}
 	p.parse(data)
 	if len(p.problems) > 0 {
-		return nil, errors.Join(p.sorted()...)
+		return p.config, errors.Join(p.sorted()...)
 	}
 	return p.config, nil
 }
@@ -171,7 +172,7 @@ func Parse(name string, data []byte) (*Config, error) {
 // that the agent may be started from anywhere.
 func (c *Config) resolvePaths(dir string) {
 	paths := []*string{
-		&c.Weights, &c.StateDir, &c.DecisionLog.Path, &c.Engine.CAFile,
+		&c.Weights, &c.StateDir, &c.DecisionLog.Path, &c.DecisionLog.SecretFile, &c.Engine.CAFile,
 		&c.Engine.ClientCertFile, &c.Engine.ClientKeyFile, &c.Engine.TokenFile,
 	}
 	for i := range c.TrustedKeyFiles {

@@ -355,3 +355,6 @@ type upgraded struct{ conn *conn }
 func (u *upgraded) Read(p []byte) (int, error)  { return u.conn.reader.Read(p) }
 func (u *upgraded) Write(p []byte) (int, error) { return u.conn.Conn.Write(p) }
 func (u *upgraded) Close() error                { return u.conn.Close() }
+
+// RemoteAddr is the address of the server.
+func (u *upgraded) RemoteAddr() net.Addr { return u.conn.RemoteAddr() }

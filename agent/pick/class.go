@@ -98,9 +98,11 @@ func (m *matcher) match(f *Facts) bool {
 	if len(m.methods) > 0 && !slices.Contains(m.methods, f.Method) {
 		return false
 	}
-	if !m.matchModel(f.Model) {
-		return false
-	}
+	return m.matchModel(f.Model) && m.matchCaller(f)
+}
+
+// matchCaller looks at what a trusted source says of the caller.
+func (m *matcher) matchCaller(f *Facts) bool {
 	if len(m.identities) > 0 && !slices.ContainsFunc(f.Identities, m.hasIdentity) {
 		return false
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/irb-project/irb/agent/metrics"
+	"github.com/irb-project/irb/agent/snapshot"
 )
 
 // dialError marks a failure before anything was sent to the engine.
@@ -146,4 +147,24 @@ func ownAddresses(listen net.Addr) []netip.AddrPort {
 		}
 	}
 	return own
+}
+
+// Outside returns the endpoints of a snapshot that are addresses to which these
+// settings do not let the agent connect. Names are looked at when they are
+// dialed.
+func Outside(s *snapshot.Snapshot, allowed []netip.Prefix) []string {
+	p := dialPolicy{allowed: allowed}
+	var outside []string
+	for _, e := range s.Engines {
+		for _, raw := range e.Endpoints {
+			u, err := parseEndpoint(raw)
+			if err != nil {
+				continue // newEndpoint says so
+			}
+			if a, err := netip.ParseAddr(u.Hostname()); err == nil && p.check(netip.AddrPortFrom(a, 0)) != nil {
+				outside = append(outside, fmt.Sprintf("engine %q: %s", e.Name, raw))
+			}
+		}
+	}
+	return outside
 }

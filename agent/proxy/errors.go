@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// answer is a refusal of our own in the form that clients of the OpenAI API
-// read.
+// answer is one of our own in the form that clients of the OpenAI API read,
+// nearly always a refusal.
 type answer struct {
 	status  int
 	kind    string // "type" of the error
@@ -18,6 +18,7 @@ type answer struct {
 	// dropped says in one word why we refused a request that was in order.
 	dropped    string
 	retryAfter time.Duration // 0: none
+	content    []byte        // the whole body, where it is no refusal; nil: an error
 }
 
 // Words of the dropped-reason header, those of llm-d.
@@ -32,8 +33,11 @@ func badRequest(code, param, message string) *answer {
 	return &answer{status: http.StatusBadRequest, kind: "invalid_request_error", code: code, param: param, message: message}
 }
 
-// body returns the JSON of the error.
+// body returns the JSON.
 func (a *answer) body() []byte {
+	if a.content != nil {
+		return a.content
+	}
 	type fields struct {
 		Message string  `json:"message"`
 		Type    string  `json:"type"`

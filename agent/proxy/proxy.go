@@ -133,6 +133,7 @@ func (p *Proxy) SetConfig(c *config.Config) {
 		for _, e := range p.endpoints {
 			e.upstream.Retire()
 		}
+		p.upgrades.cut(p.dialer.policy.Load().check)
 	}
 	p.rebuild()
 }

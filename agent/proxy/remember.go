@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/irb-project/irb/agent/body"
 	"github.com/irb-project/irb/agent/pick"
 )
 
@@ -96,11 +95,16 @@ func responseID(head []byte) []byte {
 // pin restricts the candidates of a stateful request to the endpoint that holds
 // its state, if that is known. It returns false if that endpoint is known and
 // may not be used: such a request never moves.
+//
+// What another agent's engine answered is not known here. Such a request goes
+// where its key goes, which is the right place if all turns of the conversation
+// have the same prompt_cache_key or affinity header, on every agent; without
+// one an engine that does not know the response answers so itself.
 func (x *exchange) pin() bool {
-	if !x.facts.Stateful || x.facts.Affinity.Source != body.SourceResponse {
+	if !x.facts.Stateful {
 		return true
 	}
-	by, known := x.proxy.responses.load(x.facts.Affinity.Material)
+	by, known := x.proxy.responses.load(x.facts.Previous)
 	if !known {
 		return true
 	}

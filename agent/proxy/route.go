@@ -24,6 +24,9 @@ func (x *exchange) classify() *answer {
 	}
 	x.class = x.plan.table.Match(facts)
 	if x.class == nil {
+		if list, ok := x.listModels(facts); ok {
+			return list
+		}
 		return x.noClass()
 	}
 	n := x.plan.classNumber(x.class)

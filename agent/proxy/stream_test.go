@@ -280,6 +280,10 @@ func TestUpgrade(t *testing.T) {
 	expectBytes("hello early")
 	io.WriteString(c, "more")
 	expectBytes("more")
+	// Other networks do not matter to it.
+	r.proxy.SetConfig(parseConfig(t, strings.Replace(testConfig, "127.0.0.0/8", "127.0.0.1/32", 1)))
+	io.WriteString(c, "again")
+	expectBytes("again")
 	// The drain waits for it, then its limit ends it.
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -287,6 +291,48 @@ func TestUpgrade(t *testing.T) {
 	r.proxy.Close()
 	if _, err := reader.ReadByte(); err == nil {
 		t.Error("the connection outlives Close")
+	}
+	r.idle()
+}
+
+// TestUpgradeEndsWithItsNetwork: a connection to an engine that may no longer be
+// dialed is cut, and a new one refused.
+func TestUpgradeEndsWithItsNetwork(t *testing.T) {
+	e := engine(t, func(w http.ResponseWriter, r *http.Request) {
+		c, rw, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		_, _ = io.Copy(c, rw)
+	})
+	r := start(t, fleet(named("a", e)), "")
+	ask := func() (*bufio.Reader, *http.Response) {
+		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		io.WriteString(c, "GET /v1/realtime?model=m HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		reader := bufio.NewReader(c)
+		resp, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reader, resp
+	}
+	open, resp := ask()
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(resp.Status)
+	}
+	r.proxy.SetConfig(parseConfig(t, strings.Replace(testConfig, "127.0.0.0/8", "10.0.0.0/8", 1)))
+	if _, err := open.ReadByte(); err == nil {
+		t.Error("the connection goes on")
+	}
+	if _, resp := ask(); resp.StatusCode != http.StatusServiceUnavailable {
+		t.Error(resp.Status)
 	}
 	r.idle()
 }
@@ -375,6 +421,11 @@ func TestStateful(t *testing.T) {
 			if got := field(next, "engine"); got != engine {
 				t.Fatalf("response %s of %s was gone on from at %s", id, engine, got)
 			}
+		}
+		// A cache key, which might lead elsewhere, changes nothing of that.
+		keyed := read(t, ask(fmt.Sprintf(`{"model":"m","input":"go on","prompt_cache_key":"k","previous_response_id":%q}`, id)))
+		if got := field(keyed, "engine"); got != engine {
+			t.Fatalf("response %s of %s was gone on from at %s under a cache key", id, engine, got)
 		}
 		if engine == "a" {
 			last = id

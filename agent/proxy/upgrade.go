@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -28,21 +29,21 @@ func isUpgrade(r *http.Request) bool {
 // upgrades are the connections that left HTTP: the server no longer knows them.
 type upgrades struct {
 	mu     sync.Mutex
-	conns  map[io.Closer]bool
+	conns  map[io.Closer]netip.AddrPort // of the engine
 	wait   sync.WaitGroup
 	closed bool
 }
 
-func (u *upgrades) add(c io.Closer) bool {
+func (u *upgrades) add(c io.Closer, engine netip.AddrPort) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.closed {
 		return false
 	}
 	if u.conns == nil {
-		u.conns = map[io.Closer]bool{}
+		u.conns = map[io.Closer]netip.AddrPort{}
 	}
-	u.conns[c] = true
+	u.conns[c] = engine
 	u.wait.Add(1)
 	return true
 }
@@ -64,6 +65,18 @@ func (p *Proxy) WaitUpgrades(ctx context.Context) {
 	select {
 	case <-ended:
 	case <-ctx.Done():
+	}
+}
+
+// cut closes the connections to engines that may not be dialed any more, and
+// those of which it is not known where they lead.
+func (u *upgrades) cut(check func(netip.AddrPort) error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for c, engine := range u.conns {
+		if check(engine) != nil {
+			c.Close()
+		}
 	}
 }
 
@@ -94,10 +107,13 @@ func (x *exchange) upgrade(t *try, resp *http.Response) *failure {
 	defer conn.Close()
 	t.watch.stop()
 	x.status = resp.StatusCode
-	if !x.proxy.upgrades.add(conn) {
+	if !x.proxy.upgrades.add(conn, engineAddress(engine)) {
 		return nil
 	}
 	defer x.proxy.upgrades.remove(conn)
+	if a := engineAddress(engine); a.IsValid() && x.proxy.dialer.policy.Load().check(a) != nil {
+		return nil // the rules have changed since it was dialed
+	}
 	if err := x.switchProtocol(resp, conn, buffered.Writer); err != nil {
 		x.outcome = metrics.Canceled
 		return nil
@@ -117,6 +133,17 @@ func (x *exchange) upgrade(t *try, resp *http.Response) *failure {
 	<-ended
 	x.outcome = metrics.OK
 	return nil
+}
+
+// engineAddress is where an upgraded connection leads; not valid if that is not
+// known.
+func engineAddress(engine io.ReadWriteCloser) netip.AddrPort {
+	if c, ok := engine.(interface{ RemoteAddr() net.Addr }); ok {
+		if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+			return a.AddrPort()
+		}
+	}
+	return netip.AddrPort{}
 }
 
 func (x *exchange) switchProtocol(resp *http.Response, conn net.Conn, w *bufio.Writer) error {

@@ -25,7 +25,7 @@ func (x *exchange) demand() *metrics.ClassDemand { return x.plan.demand[x.plan.c
 // countTokens counts the tokens of an answered request, as far as they are
 // known.
 func (x *exchange) countTokens() {
-	if !x.generates() {
+	if x.class == nil || !x.generates() {
 		return
 	}
 	d := x.demand()

@@ -52,10 +52,11 @@ type Serving struct {
 func (s *Serving) Expired(now time.Time) bool { return !now.Before(s.Snapshot.Expires) }
 
 // Reloader follows one weight file. Start, then Run; Serving and Trigger may be
-// called from anywhere at any time.
+// called from anywhere at any time, and so may Trust.
 type Reloader struct {
 	options Options
 	state   state
+	trusted atomic.Pointer[[]minisign.PublicKey]
 	serving atomic.Pointer[Serving]
 	trigger chan struct{}
 
@@ -75,6 +76,7 @@ func New(o Options) (*Reloader, error) {
 		o.Path = filepath.Join(o.Path, "weights.toml")
 	}
 	r := &Reloader{options: o, state: state{dir: o.StateDir, fleet: o.Fleet}, trigger: make(chan struct{}, 1)}
+	r.Trust(o.Trusted)
 	var err error
 	if r.highest, err = r.state.open(); err != nil {
 		return nil, err
@@ -84,6 +86,10 @@ func New(o Options) (*Reloader, error) {
 
 // Serving returns what is in service, nil if nothing is. It takes no lock.
 func (r *Reloader) Serving() *Serving { return r.serving.Load() }
+
+// Trust replaces the keys that snapshots must be signed by to be accepted from
+// now on. What is in service goes on serving.
+func (r *Reloader) Trust(keys []minisign.PublicKey) { r.trusted.Store(&keys) }
 
 // Trigger has Run look at the file at once and report what it finds, also if
 // that is nothing new.
@@ -182,7 +188,7 @@ type candidate struct {
 func (r *Reloader) examine(file []byte, allowExpired bool) (next *candidate, event Event) {
 	now := r.options.Now()
 	rules := snapshot.Rules{
-		Fleet: r.options.Fleet, Cluster: r.options.Cluster, Trusted: r.options.Trusted, Now: now,
+		Fleet: r.options.Fleet, Cluster: r.options.Cluster, Trusted: *r.trusted.Load(), Now: now,
 		HighestSequence: r.highest.sequence, HighestDigest: r.highest.digest, AllowExpired: allowExpired,
 	}
 	if s := r.Serving(); s != nil {

@@ -102,12 +102,16 @@ func (a *agent) openDecisions(c *config.Config) error {
 	if c.DecisionLog.Path == "" {
 		return nil
 	}
+	secret, err := decisionSecret(c)
+	if err != nil {
+		return err
+	}
 	f, err := os.OpenFile(c.DecisionLog.Path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("decision_log.path: %w", err)
 	}
 	a.decisionsFile = f
-	a.decisions = proxy.NewDecisionLog(f, nil, a.metrics.DecisionsDropped, a.log)
+	a.decisions = proxy.NewDecisionLog(f, secret, a.metrics.DecisionsDropped, a.log)
 	return nil
 }
 
@@ -188,6 +192,15 @@ func (a *agent) publish(t *pick.Table) {
 	s := t.Snapshot()
 	a.metrics.Serving(metrics.Snapshot{Sequence: s.Sequence, Created: s.Created, Expires: s.Expires})
 	a.proxy.SetTable(t)
+	a.warnOutside(s)
+}
+
+// warnOutside tells of engines that the file plans for and the settings forbid:
+// their requests go to others, and nobody would know why.
+func (a *agent) warnOutside(s *snapshot.Snapshot) {
+	if outside := proxy.Outside(s, a.config.Load().AllowEngineNetworks); len(outside) > 0 {
+		a.log.Warn("endpoints of the snapshot are not in allow_engine_networks and get no request", "sequence", s.Sequence, "endpoints", outside)
+	}
 }
 
 func (a *agent) report(e reload.Event) {
@@ -276,10 +289,18 @@ func (a *agent) takeConfig() error {
 	if keys := config.NeedsRestart(old, next); len(keys) > 0 {
 		return fmt.Errorf("a restart is needed for: %s", strings.Join(keys, ", "))
 	}
+	trusted, err := trustedKeys(next)
+	if err != nil {
+		return err
+	}
 	// Everything that can fail is above this line.
+	a.reloader.Trust(trusted)
 	_ = a.level.UnmarshalText([]byte(next.Log.Level))
 	a.config.Store(next)
 	a.proxy.SetConfig(next)
+	if serving := a.reloader.Serving(); serving != nil {
+		a.warnOutside(serving.Snapshot)
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	cryptorand "crypto/rand"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -16,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"aead.dev/minisign"
 )
 
 // noLeak fails the test if goroutines are left when it ends.
@@ -215,6 +218,24 @@ func TestSignalsAndStatus(t *testing.T) {
 	f.write("agent.toml", bytes.Replace(text, []byte("100ms"), []byte("200ms"), 1))
 	r.signals <- syscall.SIGHUP
 	eventually(t, "the refusal", func() bool { return strings.Contains(r.log.String(), "a restart is needed for: poll_interval") })
+
+	// New keys are for snapshots that come; what serves goes on.
+	_, other, err := minisign.GenerateKey(cryptorand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := f.private
+	f.private = other
+	f.write("agent.toml", append([]byte("hold = [\"eu-1\"]\n"), bytes.Replace(text, []byte(old.Public().(minisign.PublicKey).String()), []byte(other.Public().(minisign.PublicKey).String()), 1)...))
+	r.signals <- syscall.SIGHUP
+	eventually(t, "the file in service to fail by the new keys", func() bool { return strings.Contains(r.log.String(), "result=signature") })
+	if status, _, _ := r.ask("eu-model", "k"); status != http.StatusOK {
+		t.Errorf("status %d after the keys changed", status)
+	}
+	f.publish(now.UnixMilli()+9, 1<<31, now.Add(time.Hour))
+	eventually(t, "the snapshot by the new key", func() bool {
+		return strings.Contains(r.log.String(), fmt.Sprintf("snapshot %d is in service", now.UnixMilli()+9))
+	})
 
 	debug := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		return net.Dial("unix", f.path("debug.sock"))

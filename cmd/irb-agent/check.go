@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"aead.dev/minisign"
+
 	"github.com/irb-project/irb/agent/config"
 	"github.com/irb-project/irb/agent/metrics"
 	"github.com/irb-project/irb/agent/pick"
@@ -19,20 +21,15 @@ import (
 // without listening anywhere.
 func checkAll(path string, stdout, stderr io.Writer, now time.Time) int {
 	c, err := config.Load(path)
-	if err != nil {
+	if c == nil {
 		complain(stderr, err)
 		return exitUsage
 	}
-	log := slog.New(slog.DiscardHandler)
-	keys, err := trustedKeys(c)
-	errs := []error{err}
-	for _, l := range c.Listeners {
-		_, err := proxy.ServerTLS(l, log)
-		errs = append(errs, err)
+	keys, fileErr := checkFiles(c)
+	if err == nil { // a proxy wants settings that are in order
+		_, err = proxy.New(proxy.Options{Config: c, Metrics: metrics.New(time.Now), Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	}
-	_, err = proxy.New(proxy.Options{Config: c, Metrics: metrics.New(time.Now), Log: log, Now: time.Now})
-	errs = append(errs, err)
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(err, fileErr); err != nil {
 		complain(stderr, err)
 		return exitUsage
 	}
@@ -53,6 +50,21 @@ func checkAll(path string, stdout, stderr io.Writer, now time.Time) int {
 		complain(stderr, fmt.Errorf("%s: %w", c.Weights, err))
 		return exitVerify
 	}
+	for _, e := range proxy.Outside(accepted.Snapshot, c.AllowEngineNetworks) {
+		complain(stderr, fmt.Errorf("warning: %s: %s is not in allow_engine_networks and would get no request", c.Weights, e))
+	}
 	fmt.Fprintf(stdout, "%s: in order; %s: snapshot %d would be accepted\n", path, c.Weights, accepted.Snapshot.Sequence)
 	return exitOK
+}
+
+// checkFiles reads what the settings name, as far as they could be read.
+func checkFiles(c *config.Config) (keys []minisign.PublicKey, err error) {
+	keys, err = trustedKeys(c)
+	_, secretErr := decisionSecret(c)
+	errs := []error{err, secretErr}
+	for _, l := range c.Listeners {
+		_, err := proxy.ServerTLS(l, slog.New(slog.DiscardHandler))
+		errs = append(errs, err)
+	}
+	return keys, errors.Join(errs...)
 }

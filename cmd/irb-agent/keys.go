@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"aead.dev/minisign"
@@ -31,4 +32,24 @@ func trustedKeys(c *config.Config) ([]minisign.PublicKey, error) {
 		keys = append(keys, k)
 	}
 	return keys, errors.Join(errs...)
+}
+
+// minSecretBytes of a secret cannot be guessed if they are random.
+const minSecretBytes = 16
+
+// decisionSecret reads what keys the hashes of the decision log; nil if the
+// settings name no file.
+func decisionSecret(c *config.Config) ([]byte, error) {
+	path := c.DecisionLog.SecretFile
+	if path == "" {
+		return nil, nil
+	}
+	secret, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("decision_log.secret_file: %w", err)
+	}
+	if len(secret) < minSecretBytes {
+		return nil, fmt.Errorf("decision_log.secret_file: %s holds %d bytes, want at least %d", path, len(secret), minSecretBytes)
+	}
+	return secret, nil
 }

@@ -43,6 +43,26 @@ func TestCommandLine(t *testing.T) {
 	if code, stdout, stderr := run("--check", "--config", f.path("agent.toml")); code != exitOK || !strings.Contains(stdout, "would be accepted") {
 		t.Errorf("check: exit %d, %q, %q", code, stdout, stderr)
 	}
+	// A planned engine that may not be dialed is worth a word, and no error.
+	agentToml, err := os.ReadFile(f.path("agent.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.write("other.toml", bytes.Replace(agentToml, []byte("127.0.0.0/8"), []byte("10.0.0.0/8"), 1))
+	if code, stdout, stderr := run("--check", "--config", f.path("other.toml")); code != exitOK || !strings.Contains(stdout, "would be accepted") ||
+		!strings.Contains(stderr, `engine "us-1": http://127.0.0.1`) {
+		t.Errorf("check with other networks: exit %d, %q, %q", code, stdout, stderr)
+	}
+	// All that is wrong comes in one pass: settings and what they name.
+	f.write("short", []byte("too short"))
+	f.write("wrong.toml", append([]byte("agents = -1\ntrusted_key_files = [\"none.pub\"]\ndecision_log.secret_file = \"short\"\n"),
+		bytes.Replace(agentToml, []byte("trusted_keys = [\""), []byte("trusted_keys = [\"RWnokey\", \""), 1)...))
+	code, _, stderr := run("--check", "--config", f.path("wrong.toml"))
+	for _, want := range []string{"wrong.toml:1: agents is -1", `trusted_keys: "RWnokey"`, "none.pub", "holds 9 bytes, want at least 16"} {
+		if code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("check of everything wrong: exit %d, %q, want %q", code, stderr, want)
+		}
+	}
 	file, err := os.ReadFile(f.path("weights.toml"))
 	if err != nil {
 		t.Fatal(err)
