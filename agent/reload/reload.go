@@ -4,9 +4,10 @@
 package reload
 
 import (
-	"crypto/sha256"
+	"bytes"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"os"
 	"path/filepath"
@@ -59,14 +60,15 @@ type Reloader struct {
 	trusted atomic.Pointer[[]minisign.PublicKey]
 	serving atomic.Pointer[Serving]
 	trigger chan struct{}
+	seed    maphash.Seed
 
 	// What follows belongs to the goroutine of Start and Run.
-	highest   mark              // the highest sequence accepted
-	unkept    []byte            // the file in service if the state folder does not have it yet
-	seen      [sha256.Size]byte // of the file looked at last, zero if it could not be read
-	last      Event             // reported last about the file
-	staleTold bool              // the expiry in service was reported
-	unwatched string            // why events are missing, as reported last
+	highest   mark   // the highest sequence accepted
+	unkept    []byte // the file in service if the state folder does not have it yet
+	seen      uint64 // hash of the file looked at last, 0 if it could not be read
+	last      Event  // reported last about the file
+	staleTold bool   // the expiry in service was reported
+	unwatched string // why events are missing, as reported last
 }
 
 // New returns a Reloader with nothing in service. The error is about the state
@@ -75,7 +77,7 @@ func New(o Options) (*Reloader, error) {
 	if info, err := os.Stat(o.Path); err == nil && info.IsDir() {
 		o.Path = filepath.Join(o.Path, "weights.toml")
 	}
-	r := &Reloader{options: o, state: state{dir: o.StateDir, fleet: o.Fleet}, trigger: make(chan struct{}, 1)}
+	r := &Reloader{options: o, state: state{dir: o.StateDir, fleet: o.Fleet}, trigger: make(chan struct{}, 1), seed: maphash.MakeSeed()}
 	r.Trust(o.Trusted)
 	var err error
 	if r.highest, err = r.state.open(); err != nil {
@@ -113,7 +115,7 @@ func (r *Reloader) Start() {
 		}
 		if err == nil {
 			if next, event := r.examine(file, allowExpired); next != nil {
-				r.seen = sha256.Sum256(file)
+				r.seen = r.hash(file)
 				r.adopt(next, event)
 				return
 			}
@@ -141,8 +143,17 @@ func (r *Reloader) read() ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, snapshot.MaxBytes+1))
+	var file bytes.Buffer
+	if info, err := f.Stat(); err == nil && info.Size() <= snapshot.MaxBytes {
+		file.Grow(int(info.Size()) + bytes.MinRead) // all of it at once, and its end
+	}
+	_, err = file.ReadFrom(io.LimitReader(f, snapshot.MaxBytes+1))
+	return file.Bytes(), err
 }
+
+// hash tells one file from another. It is keyed, since a file that looks like
+// the last one is not looked at, and fast, since every poll takes it.
+func (r *Reloader) hash(file []byte) uint64 { return maphash.Bytes(r.seed, file) }
 
 // check looks at the weight file once. asked says that somebody waits for an
 // answer, also if nothing changed.
@@ -153,14 +164,14 @@ func (r *Reloader) check(asked bool) {
 	}
 	file, err := r.read()
 	if err != nil {
-		r.seen = [sha256.Size]byte{}
+		r.seen = 0
 		event := Event{Result: Unreadable, Err: err}
 		if asked || !event.same(r.last) {
 			r.tell(event)
 		}
 		return
 	}
-	sum := sha256.Sum256(file)
+	sum := r.hash(file)
 	// One from the future need only wait.
 	if sum == r.seen && !asked && r.last.Result != string(snapshot.ReasonFuture) {
 		return

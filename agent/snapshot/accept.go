@@ -138,11 +138,13 @@ func Accept(file []byte, rules Rules) (*Accepted, error) {
 	if err != nil {
 		return refuse(ReasonSignature, 0, err)
 	}
+	digest := make(chan string, 1)
+	go func() { digest <- Digest(body) }() // a quarter of the time of Decode
 	s, err := Decode(body)
 	if err != nil {
 		return refuse(ReasonFormat, 0, err)
 	}
-	a := &Accepted{Snapshot: s, Body: body, Digest: Digest(body), KeyIDs: keyIDs}
+	a := &Accepted{Snapshot: s, Body: body, Digest: <-digest, KeyIDs: keyIDs}
 	if reason, err := a.judge(rules); err != nil {
 		return refuse(reason, s.Sequence, err)
 	}
