@@ -29,6 +29,9 @@ type Attempt struct {
 	first    time.Time // zero: nothing has come
 	netUs    int64
 	expected int64 // us to the first sign
+	work     int64 // in 1/1000 reference requests
+	frames   int   // of the answer, up to sampled
+	sampled  time.Time
 	ended    bool
 }
 
@@ -44,9 +47,11 @@ func (c *Class) Begin(engine, i int, w Work, now time.Time) Attempt {
 		ns = 0
 	}
 	a := Attempt{
-		endpoint: e, class: c, began: now, netUs: c.netUs[engine], expected: int64(ns / 1000)}
+		endpoint: e, class: c, began: now, netUs: c.netUs[engine], expected: int64(ns / 1000),
+		work: int64(1000 * c.plan.engines[engine].referenceRequests(prompt, c.outputTokens)),
+	}
 	e.inFlight.Add(1)
-	e.work.Add(int64(1000 * c.plan.engines[engine].referenceRequests(prompt, c.outputTokens)))
+	e.work.Add(a.work)
 	if a.expected > 0 {
 		e.waiting.Add(1)
 		e.waitingStartUs.Add(now.UnixMicro() + a.netUs)
@@ -61,10 +66,34 @@ func (a *Attempt) First(now time.Time) {
 	if a.ended || !a.first.IsZero() {
 		return
 	}
-	a.first = now
+	a.first, a.sampled = now, now
 	a.settle()
 	a.sample(now.Sub(a.began).Microseconds()-a.netUs, a.expected)
 	a.class.served.Add(1)
+}
+
+// progressInterval is the time between two samples of one answer.
+const progressInterval = 500 * time.Millisecond
+
+// Progress tells how many frames of a stream came after the first: an engine
+// that slows down shows it in all answers under way, long before their ends. How
+// many tokens a frame holds is known from answers that ended.
+func (a *Attempt) Progress(frames int, now time.Time) {
+	if a.first.IsZero() || now.Sub(a.sampled) < progressInterval {
+		return
+	}
+	if perFrame := a.endpoint.frameTokens.Load(); perFrame > 0 {
+		a.sampleTokens(int64(frames-a.frames)*perFrame, now)
+		a.frames = frames
+	}
+}
+
+// sampleTokens adds what 1/1000 tokens took since the last sample.
+func (a *Attempt) sampleTokens(milliTokens int64, now time.Time) {
+	if milliTokens > 0 && now.After(a.sampled) {
+		a.sample(now.Sub(a.sampled).Microseconds(), milliTokens*a.endpoint.tbotNs.Load()/1e6)
+		a.sampled = now
+	}
 }
 
 // settle takes the attempt out of those that nothing has come back for.
@@ -92,10 +121,10 @@ func (a *Attempt) sample(observedUs, expectedUs int64) {
 type Ending struct {
 	Outcome    Outcome
 	RetryAfter time.Duration // of a Pushback; 0: none said
-	// Tokens is how many tokens came after the first, LastToken when the last
-	// did; 0: not known.
-	Tokens    int
-	LastToken time.Time
+	// Tokens is how many tokens came after the first, 0 if not known, Frames in
+	// how many frames, 0 if in one each, and LastToken when the last came.
+	Tokens, Frames int
+	LastToken      time.Time
 }
 
 // End counts the end of the attempt; a second call does nothing.
@@ -112,7 +141,13 @@ func (a *Attempt) End(end Ending, now time.Time) {
 			a.sample(waited, a.expected)
 		}
 	} else if end.Tokens > 0 && end.LastToken.After(a.first) {
-		a.sample(end.LastToken.Sub(a.first).Microseconds(), int64(end.Tokens)*e.tbotNs.Load()/1000)
+		frames := end.Frames
+		if frames <= 0 {
+			frames = end.Tokens
+		}
+		perFrame := 1000 * int64(end.Tokens) / int64(frames)
+		a.sampleTokens(int64(frames-a.frames)*perFrame, end.LastToken)
+		e.learnFrame(perFrame)
 	}
 	a.ended = true
 	decrement(&e.inFlight)
@@ -120,11 +155,12 @@ func (a *Attempt) End(end Ending, now time.Time) {
 	switch end.Outcome {
 	case Success:
 		e.successes.Add(1)
+		e.done.Add(a.work)
 		e.breaker.success(a.began, now)
-		e.busy.success()
+		e.pushed.success()
 	case Pushback:
 		e.pushbacks.Add(1)
-		e.busy.pushback(now, end.RetryAfter)
+		e.pushed.pushback(now, end.RetryAfter)
 	case Fault:
 		e.faults.Add(1)
 		e.breaker.fault(a.began, now, s.Load())

@@ -148,6 +148,7 @@ func slowStart(d time.Duration) float64 {
 // as it asked for or for a little longer each time; a good answer clears it.
 type busyMark struct {
 	until  atomic.Int64 // unix ns
+	asked  atomic.Int64 // likewise, by a Retry-After
 	streak atomic.Int64
 }
 
@@ -158,18 +159,23 @@ const (
 )
 
 func (m *busyMark) pushback(now time.Time, retryAfter time.Duration) {
-	d := min(retryAfter, busyAsk)
-	if d <= 0 {
-		d = min(busyMax, busyBase<<min(m.streak.Add(1)-1, 10))
+	if retryAfter > 0 {
+		later(&m.asked, now.Add(min(retryAfter, busyAsk)).UnixNano())
+		return
 	}
+	d := min(busyMax, busyBase<<min(m.streak.Add(1)-1, 10))
 	later(&m.until, now.Add(d).UnixNano())
 }
 
 func (m *busyMark) success() {
-	if m.until.Load() != 0 {
-		m.until.Store(0)
-		m.streak.Store(0)
+	for _, mark := range []*atomic.Int64{&m.until, &m.asked, &m.streak} {
+		if mark.Load() != 0 { // else every answer would write to it
+			mark.Store(0)
+		}
 	}
 }
 
-func (m *busyMark) is(now time.Time) bool { return now.UnixNano() < m.until.Load() }
+// asks says whether the endpoint asked to be left alone, is whether the agent
+// thinks that it should be.
+func (m *busyMark) asks(now time.Time) bool { return now.UnixNano() < m.asked.Load() }
+func (m *busyMark) is(now time.Time) bool   { return now.UnixNano() < m.until.Load() }

@@ -69,8 +69,11 @@ func (c *Class) Deposit() {
 	b.count.Add(1)
 	b.add(b.deposit.Load())
 	if c.preferred.Load() {
-		ratio, _ := b.limits(c.plan.guard.settings.Load())
-		if n := c.tokens.Add(int64(tokenUnit * ratio)); n > preferredTokens*tokenUnit {
+		deposit := int64(0)
+		if ratio, _ := b.limits(c.plan.guard.settings.Load()); ratio > 0 {
+			deposit = tokenUnit // a retry each: the others make room for it
+		}
+		if n := c.tokens.Add(deposit); n > preferredTokens*tokenUnit {
 			c.tokens.Store(preferredTokens * tokenUnit)
 		}
 	}

@@ -194,11 +194,11 @@ func TestCase20LaterDeadlineHolds(t *testing.T) {
 	var m busyMark
 	m.pushback(start, 20*time.Second)
 	m.pushback(start, time.Second)
-	if !m.is(start.Add(19 * time.Second)) {
+	if !m.asks(start.Add(19 * time.Second)) {
 		t.Error("the shorter mark replaced the longer")
 	}
 	m.pushback(start, time.Hour)
-	if m.is(start.Add(busyAsk)) {
+	if m.asks(start.Add(busyAsk)) {
 		t.Error("an hour is believed")
 	}
 }

@@ -28,14 +28,16 @@ type Endpoint struct {
 	tbotNs         atomic.Int64
 	queueNs        atomic.Int64 // before the engine begins
 
-	work       atomic.Int64 // begun, in 1/1000 reference requests
-	countFrom  atomic.Int64 // unix ns: of requests that began before, no latency counts
-	observedUs atomic.Int64 // latency of answers, net of the round trip
-	expectedUs atomic.Int64 // of the same answers
-	samples    atomic.Int64
-	successes  atomic.Int64
-	faults     atomic.Int64
-	pushbacks  atomic.Int64 // 429 and 503
+	work        atomic.Int64 // begun, in 1/1000 reference requests
+	done        atomic.Int64 // answered well, likewise
+	frameTokens atomic.Int64 // in a frame of a stream, in 1/1000, of late; 0: unknown
+	countFrom   atomic.Int64 // unix ns: of requests that began before, no latency counts
+	observedUs  atomic.Int64 // latency of answers, net of the round trip
+	expectedUs  atomic.Int64 // of the same answers
+	samples     atomic.Int64
+	successes   atomic.Int64
+	faults      atomic.Int64
+	pushbacks   atomic.Int64 // 429 and 503
 
 	// Requests that nothing has come back for: their number, the sums of their
 	// start times and of what they are expected to take.
@@ -44,11 +46,13 @@ type Endpoint struct {
 	waitingExpectedUs atomic.Int64
 
 	breaker breaker
-	busy    busyMark
+	pushed  busyMark
 	said    [3]gauge // by signal.Quantity
 
-	rate        float64 // own work, reference requests/s; of ticks, as all below
+	rate        float64 // own work begun, reference requests/s; of ticks, as all below
 	lastWork    int64
+	goodput     float64 // own work answered well, likewise
+	lastDone    int64
 	lastAnswers answers
 	newAnswers  answers // since the last tick
 	recent      answers // decayed over about a second
@@ -56,7 +60,11 @@ type Endpoint struct {
 	utilization float64 // estimated; NaN: unknown
 	queue       float64 // waiting requests as the engine says; Unknown where it does not
 	running     float64 // requests in service, 0 if unknown
+	planLimit   float64 // by plan and queue; 0: none
+	relief      float64 // what raises it, because its peers are as full; at least 1
+	queueing    bool    // it tells of a longer queue than may be
 	saturated   bool
+	saturatedAt time.Time // last
 }
 
 // answers counts kinds of answers.
@@ -72,6 +80,15 @@ func newEndpoint(engine, id string) *Endpoint {
 
 // InFlight returns the number of this agent's requests at the endpoint.
 func (e *Endpoint) InFlight() int64 { return e.inFlight.Load() }
+
+// learnFrame takes in how many tokens the frames of an answer held. Of two
+// answers that end at the same time one may be lost.
+func (e *Endpoint) learnFrame(milliTokens int64) {
+	if old := e.frameTokens.Load(); old > 0 {
+		milliTokens = old + (milliTokens-old)/8
+	}
+	e.frameTokens.Store(max(1, milliTokens))
+}
 
 // full says whether the agent has as many requests there as it should.
 func (e *Endpoint) full() bool {

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -52,6 +53,11 @@ func (c *Class) Admit(key uint64, turnUnderWay bool, now time.Time) (retryAfter 
 	return time.Second + time.Duration(part(mix(key^uint64(now.UnixNano())), spread)), false
 }
 
+// doubt is by how many standard deviations of the measured rate, which is that
+// of a Poisson count, demand must exceed what may be let in before anything is
+// refused: an agent that sees a few requests per second sees bunches of them.
+const doubt = 1
+
 // setGates divides what may be let in, highest priority first, and returns
 // whether anything is refused. Classes that reach engines with room pass free.
 func (a *admission) setGates(pressed []int, now time.Time, dt time.Duration, s *Settings) (refused bool) {
@@ -59,13 +65,21 @@ func (a *admission) setGates(pressed []int, now time.Time, dt time.Duration, s *
 	spread := int64(1e9 * min(maxReturn.Seconds(), max(1, 2*demand/max(allowed, 1e-9))))
 	left := allowed
 	list := a.levels(pressed)
+	variance := 0.0
 	for n, level := range list {
-		want := 0.0
+		want, refusing := 0.0, false
 		for _, r := range level {
-			want += a.demand[r.class][r.level] * a.classes[r.class].meanWork()
+			rate, work := a.demand[r.class][r.level], a.classes[r.class].meanWork()
+			want += rate * work
+			variance += rate * work * work / (2 * demandMemory.Seconds())
+			refusing = refusing || a.classes[r.class].gates[r.level].part.Load() != stayAll
+		}
+		margin := doubt * math.Sqrt(variance)
+		if refusing {
+			margin = 0
 		}
 		fraction := 1.0
-		if want > left && a.mayRefuse(list[n+1:], now) {
+		if want > left+margin && a.mayRefuse(list[n+1:], now) {
 			fraction = max(0, left) / want
 			refused = refused || fraction < 1
 		}

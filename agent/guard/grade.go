@@ -27,8 +27,11 @@ const (
 // request passes; a probe is granted to the first that asks.
 func (c *Class) Grade(engine, i int, key uint64, now time.Time) Grade {
 	e := c.plan.endpoints[engine][i]
+	alike := false
 	if c.peers != nil {
-		switch k := c.peers.marks.Load().keepOf(engine, i); {
+		m := c.peers.marks.Load()
+		alike = m.alikeFull(engine, i)
+		switch k := m.keepOf(engine, i); {
 		case k == 0:
 			if e.breaker.takeProbe(now) {
 				return Clear
@@ -38,7 +41,7 @@ func (c *Class) Grade(engine, i int, key uint64, now time.Time) Grade {
 			return Spared
 		}
 	}
-	if e.busy.is(now) || e.full() {
+	if e.pushed.asks(now) || !alike && e.pushed.is(now) || e.full() {
 		return Spared
 	}
 	return Clear

@@ -94,8 +94,14 @@ func (g *Guard) Tick(now time.Time) {
 	}
 	for _, p := range g.plan.peers {
 		p.tick(now, dt, s, g.report)
+		p.relieve()
 		for _, b := range p.budgets {
 			b.tick(p, dt, s)
+		}
+	}
+	for _, list := range g.plan.endpoints {
+		for _, e := range list {
+			e.publishLimit()
 		}
 	}
 	for _, a := range g.plan.admissions {

@@ -38,10 +38,13 @@ func (e *Endpoint) expect(spec *engine) {
 // larger N, but is not taken for one that is busy. Only where hardly anything
 // there is ours, N is turned into a utilization by the profile.
 func (e *Endpoint) estimate(spec *engine, now time.Time, dt time.Duration, s *Settings) {
-	work := e.work.Load()
 	decay := math.Exp(-dt.Seconds() / rateMemory.Seconds())
-	e.rate = e.rate*decay + (1-decay)*float64(work-e.lastWork)/1000/dt.Seconds()
-	e.lastWork = work
+	rate := func(rate *float64, last *int64, total int64) {
+		*rate = *rate*decay + (1-decay)*float64(total-*last)/1000/dt.Seconds()
+		*last = total
+	}
+	rate(&e.rate, &e.lastWork, e.work.Load())
+	rate(&e.goodput, &e.lastDone, e.done.Load())
 
 	e.queue = e.said[signal.Waiting].get(now, s.SignalTTL)
 	e.running = 0
@@ -74,6 +77,26 @@ func (e *Endpoint) estimate(spec *engine, now time.Time, dt time.Duration, s *Se
 	e.expect(spec)
 	e.count(dt)
 	e.judgeSaturation(now, s)
+}
+
+// busyMemory is for how long an endpoint that was saturated may be slow for it:
+// what waited there is answered later.
+const busyMemory = 5 * time.Second
+
+// busy says whether the endpoint is full of work that it does: it has a queue,
+// and what all agents get done there, by our part of it, is more than its
+// capacity divided by the factor. Then it is not slow by that factor, however
+// long requests take: they wait. A queue that a poll has not seen yet must not
+// look like a sick engine.
+func (e *Endpoint) busy(spec *engine, now time.Time, s *Settings) bool {
+	if now.Sub(e.saturatedAt) >= busyMemory || spec.capacity <= 0 {
+		return false
+	}
+	all := e.goodput * float64(max(1, s.Agents))
+	if e.ownShare > 0 {
+		all = e.goodput / e.ownShare
+	}
+	return all >= spec.capacity/s.OutlierFactor
 }
 
 // answerMemory is the time constant of the counts of answers.
@@ -118,6 +141,9 @@ func (e *Endpoint) judgeSaturation(now time.Time, s *Settings) {
 		limit /= 2
 	}
 	e.saturated = e.queue >= limit || kv >= fullKV && e.queue > 0 || e.recent.pushbackShare() >= fullPushbacks
+	if e.saturated {
+		e.saturatedAt = now
+	}
 }
 
 // pushbackShare returns the part of recent answers that said "full"; of less
@@ -146,6 +172,10 @@ const (
 // that bound those cannot swing. With an unknown number of agents there is no
 // limit but while there is a queue: then the agent's part of what the engine
 // runs, so its part of the queue goes elsewhere.
+//
+// What all endpoints have too much of is no reason to move it, so without a
+// queue the limit is raised to reliefFactor times what the median of the peers
+// has of theirs.
 func (e *Endpoint) setLimit(spec *engine, s *Settings) {
 	x := e.queue / s.QueueLimit // NaN if unknown
 	limit := spec.planned / float64(max(1, s.Agents)) * spec.latencyMs / 1000 * s.ConcurrencySlack
@@ -163,5 +193,32 @@ func (e *Endpoint) setLimit(spec *engine, s *Settings) {
 	if limit > 0 {
 		limit = max(minLimit, limit)
 	}
-	e.limit.Store(int64(math.Ceil(limit)))
+	e.planLimit, e.relief, e.queueing = limit, 1, x > 1
+}
+
+// publishLimit makes the limit known to requests.
+func (e *Endpoint) publishLimit() { e.limit.Store(int64(math.Ceil(e.planLimit * e.relief))) }
+
+// reliefFactor is how much fuller than its peers an endpoint may be (bounded
+// load, 125 to 200 % in the field).
+const reliefFactor = 1.5
+
+// relieve raises the limits of members whose peers are as full.
+func (p *peers) relieve() {
+	fill := func(m *member) float64 {
+		if e := m.endpoint; m.away || m.weight == 0 || e.planLimit <= 0 || e.queueing {
+			return math.NaN()
+		}
+		return float64(m.endpoint.inFlight.Load()) / m.endpoint.planLimit
+	}
+	for i := range p.members {
+		p.members[i].fill = fill(&p.members[i])
+	}
+	fills := newOthers(p.members, func(m *member) float64 { return m.fill })
+	for i := range p.members {
+		e := p.members[i].endpoint
+		if x := fills.median(p.members[i].fill); !e.queueing && x*reliefFactor > e.relief {
+			e.relief = x * reliefFactor
+		}
+	}
 }

@@ -29,50 +29,83 @@ type member struct {
 	capacity float64 // reference requests/s; 0 if away
 	away     bool    // the operator drains or holds its engine
 	penalty
-	seen     totals
-	evidence totals // decayed
-	judged   verdict
-	weight   float64 // after caps; what was published
-	state    State
+	seen      totals
+	evidence  totals // decayed
+	fresh     totals // of the last few answers
+	judged    verdict
+	busy      bool    // see Endpoint.busy
+	fill      float64 // requests in flight, of its limit; NaN: there is none
+	alikeFull bool    // its peers refuse as often
+	weight    float64 // after caps; what was published
+	state     State
 }
 
 // tick judges all members and publishes what follows.
 func (p *peers) tick(now time.Time, dt time.Duration, s *Settings, report func(Change)) {
 	for i := range p.members {
-		p.members[i].observe(dt)
-		p.members[i].judge(now, s)
+		m := &p.members[i]
+		m.observe(dt)
+		m.judge(now, s)
+		m.busy = m.endpoint.busy(&p.plan.engines[m.engine], now, s)
 	}
 	ratios := newOthers(p.members, func(m *member) float64 { return m.judged.ratio })
+	latest := newOthers(p.members, func(m *member) float64 { return m.judged.latest })
 	errs := newOthers(p.members, func(m *member) float64 { return m.judged.errors })
+	samples := 0.0
+	for i := range p.members {
+		samples += p.members[i].seen.samples
+	}
 	for i := range p.members {
 		m := &p.members[i]
-		if m.step(now, dt, ratios.median(m.judged.ratio), errs.median(m.judged.errors), s) {
+		others := comparison{
+			ratio: ratios.median(m.judged.ratio), errors: errs.median(m.judged.errors),
+			known: len(ratios.sorted), samples: samples - m.seen.samples,
+		}
+		if !math.IsNaN(m.judged.ratio) {
+			others.known--
+		}
+		// What hits all shows on their last answers before it shows on most.
+		if l := latest.median(m.judged.latest); l > others.ratio {
+			others.ratio = l
+		}
+		if m.step(now, dt, others, s) {
 			m.evidence = totals{} // the next step wants evidence of its own
 		}
 	}
 	p.publish(now, s, report)
 }
 
-// alikeErrors: an endpoint whose peers fail at least this fraction as often is
-// not the problem.
-const alikeErrors = 0.5
+// alike: an endpoint whose peers fail, or refuse, at least this fraction as
+// often is not the problem.
+const alike = 0.5
 
 // wanted returns the weights that breakers and penalties ask for.
 func (p *peers) wanted(now time.Time) []float64 {
-	errs := newOthers(p.members, func(m *member) float64 { return m.judged.errors })
+	errs := newOthers(p.members, func(m *member) float64 { return m.judged.alikeErrors })
 	weights := make([]float64, len(p.members))
 	for i := range p.members {
 		m := &p.members[i]
 		weights[i] = min(m.penalty.weight(), m.endpoint.breaker.weight(now))
-		own := m.judged.errors
+		own := m.judged.alikeErrors
 		if math.IsNaN(own) {
 			own = 1 // ejected for its last faults, all it had
 		}
-		if weights[i] == 0 && errs.median(m.judged.errors) >= alikeErrors*own {
+		if weights[i] == 0 && errs.median(m.judged.alikeErrors) >= alike*own {
 			weights[i] = m.penalty.weight()
 		}
 	}
 	return weights
+}
+
+// refuseAlike notes whose peers say "full" about as often: to pass it over for
+// that only makes requests go round.
+func (p *peers) refuseAlike() {
+	pushbacks := newOthers(p.members, func(m *member) float64 { return m.judged.alikePushbacks })
+	for i := range p.members {
+		m := &p.members[i]
+		own := m.judged.alikePushbacks
+		m.alikeFull = own > 0 && pushbacks.median(own) >= alike*own
+	}
 }
 
 // panicShare of the capacity must be gone, or more, for panic: then it is not
@@ -142,6 +175,7 @@ func (p *peers) publish(now time.Time, s *Settings, report func(Change)) {
 		p.members[i].tell(now, p.names(), report)
 	}
 	p.keep()
+	p.refuseAlike()
 	next := p.makeMarks(now)
 	if last := p.marks.Load(); last == nil || !next.equal(last) {
 		p.marks.Store(next)
@@ -236,7 +270,7 @@ func (p *peers) inherit(last *peers) {
 	for i := range p.members {
 		m := &p.members[i]
 		if old := known[m.endpoint]; old != nil {
-			m.penalty, m.seen, m.evidence, m.judged, m.state = old.penalty, old.seen, old.evidence, old.judged, old.state
+			m.penalty, m.seen, m.evidence, m.fresh, m.judged, m.state = old.penalty, old.seen, old.evidence, old.fresh, old.judged, old.state
 		}
 	}
 }

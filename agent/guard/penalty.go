@@ -17,15 +17,17 @@ type penalty struct {
 	relapses int
 	rising   bool
 	bad      time.Time // since when it is worse than its peers; zero: it is not
+	badAt    float64   // samples that its peers had then
 	why      string
 }
 
 const (
 	// minWeight is left to an endpoint however slow it is: what comes there
 	// shows when it is well again.
-	minWeight = 0.005
+	minWeight = 0.002
 	// patience is how long an endpoint must be worse than its peers before the
-	// first step: what hits all of them shows on one first.
+	// first step: what hits all of them shows on one first. In that time each
+	// peer must have shown itself a few times on average.
 	patience = 400 * time.Millisecond
 	// stepInterval is the time between two steps down.
 	stepInterval = 200 * time.Millisecond
@@ -48,35 +50,47 @@ const (
 
 func (p *penalty) weight() float64 { return 1 - p.lost }
 
-// step moves the penalty of a member whose peers have these medians, NaN if
-// there is nothing to compare with. It returns true if it was the worse for
-// what was seen, which is used up by that.
-func (m *member) step(now time.Time, dt time.Duration, ratio, errors float64, s *Settings) bool {
+// comparison is what the peers of a member show, without itself.
+type comparison struct {
+	ratio, errors float64 // medians; NaN if there is nothing to compare with
+	known         int     // peers that the ratio is of
+	samples       float64 // that they ever had
+}
+
+// step moves the penalty of a member by what its peers show. It returns true if
+// it was the worse for what was seen, which is used up by that.
+//
+// The bound of the ratio is OutlierFactor times the median of the peers; the
+// fewer the samples, the farther out it must be: n < MinSamples raise the bound
+// to MinSamples / n times as much.
+func (m *member) step(now time.Time, dt time.Duration, peers comparison, s *Settings) bool {
 	p := &m.penalty
 	factor, why := 1.0, ""
 	well := false
-	if bound := max(1, s.OutlierFactor*ratio); !math.IsNaN(ratio) && !math.IsNaN(m.judged.ratio) {
-		if m.judged.ratio > bound {
+	if bound := max(1, s.OutlierFactor*peers.ratio); !math.IsNaN(peers.ratio) && !math.IsNaN(m.judged.ratio) {
+		few := max(1, float64(s.MinSamples)/m.judged.samples)
+		if m.judged.ratio > few*bound && !m.busy {
 			factor = math.Pow(bound/m.judged.ratio, 2)
-			why = fmt.Sprintf("latency is %.1f times the profile's, that of its peers %.1f times", m.judged.ratio, ratio)
+			why = fmt.Sprintf("latency is %.1f times the profile's, that of its peers %.1f times", m.judged.ratio, peers.ratio)
 		}
 		well = m.judged.ratio <= max(1, recovered*bound)
 	}
-	if bound := max(minErrors, s.OutlierFactor*errors); !math.IsNaN(errors) && !math.IsNaN(m.judged.errors) {
+	if bound := max(minErrors, s.OutlierFactor*peers.errors); !math.IsNaN(peers.errors) && !math.IsNaN(m.judged.errors) {
 		if m.judged.errors > bound {
 			factor = min(factor, 1-m.judged.errors)
-			why = fmt.Sprintf("%.0f %% of its answers are faults, of those of its peers %.0f %%", 100*m.judged.errors, 100*errors)
+			why = fmt.Sprintf("%.0f %% of its answers are faults, of those of its peers %.0f %%", 100*m.judged.errors, 100*peers.errors)
 			well = false
 		}
 	}
 	if factor == 1 {
 		p.bad = time.Time{}
 	} else if p.bad.IsZero() {
-		p.bad = now
+		p.bad, p.badAt = now, peers.samples
 	}
 	switch {
 	case factor < 1:
-		if now.Sub(p.stepped) < stepInterval || p.lost == 0 && now.Sub(p.bad) < patience {
+		first := p.lost == 0
+		if now.Sub(p.stepped) < stepInterval || first && (now.Sub(p.bad) < patience || peers.samples-p.badAt < enoughSamples*float64(peers.known)) {
 			return false
 		}
 		p.down(now, factor, why)

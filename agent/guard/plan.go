@@ -114,6 +114,7 @@ func (g *Guard) NewPlan(spec Spec, now time.Time) *Plan {
 		for _, e := range list {
 			e.expect(&p.engines[n])
 			e.setLimit(&p.engines[n], s)
+			e.publishLimit()
 		}
 	}
 	for _, group := range p.peers {

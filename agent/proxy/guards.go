@@ -161,6 +161,6 @@ func (s *answerStream) well(now time.Time) {
 		if tokens == 0 {
 			tokens = x.sse.Content
 		}
-		t.ending.Tokens, t.ending.LastToken = tokens-1, x.lastToken
+		t.ending.Tokens, t.ending.Frames, t.ending.LastToken = tokens-1, x.sse.Content-1, x.lastToken
 	}
 }

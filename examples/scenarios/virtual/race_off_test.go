@@ -1,5 +1,5 @@
 //go:build !race
 
-package guard
+package virtual
 
 const raceDetector = false
