@@ -84,7 +84,7 @@ func (p *Plan) busiest() []int {
 func (p *Plan) lose(ctx context.Context, e int) (Contingency, error) {
 	reduced := p.Problem.Without(e)
 	c := Contingency{Lost: e, Gains: make(map[int]float64)}
-	solution, _, err := solveCertified(ctx, reduced.Problem, reduced.Narrow(p.Solution.Flows))
+	solution, _, err := Certified(ctx, reduced.Problem, reduced.Narrow(p.Solution.Flows))
 	if err != nil {
 		return c, err
 	}

@@ -85,7 +85,7 @@ func TestShedIsCertified(t *testing.T) {
 	shed, infeasible := 0, 0
 	for seed := range uint64(400) {
 		p := overloaded(t, rand.New(rand.NewPCG(seed, 7)))
-		solution, _, err := solveCertified(context.Background(), p, nil)
+		solution, _, err := Certified(context.Background(), p, nil)
 		var none *model.Infeasible
 		if errors.As(err, &none) {
 			infeasible++

@@ -14,6 +14,7 @@ import (
 	"github.com/irb-project/irb/solve/interior"
 	"github.com/irb-project/irb/solve/model"
 	"github.com/irb-project/irb/solve/network"
+	"github.com/irb-project/irb/solve/pool"
 	"github.com/irb-project/irb/solve/reason"
 )
 
@@ -62,7 +63,7 @@ func Solve(ctx context.Context, fleet *model.Fleet, opts Options) (*Plan, error)
 func solveCompiled(ctx context.Context, compiled *model.Compiled, progress func(string)) (*Plan, error) {
 	start := time.Now()
 	progress(fmt.Sprintf("solving %d sources x %d engines, %d pairs", len(compiled.Sources), len(compiled.Engines), compiled.Pairs()))
-	solution, report, err := solveCertified(ctx, compiled.Problem, nil)
+	solution, report, err := Certified(ctx, compiled.Problem, nil)
 	if err != nil {
 		return nil, wordInfeasible(compiled, err)
 	}
@@ -74,17 +75,24 @@ func solveCompiled(ctx context.Context, compiled *model.Compiled, progress func(
 	return plan, nil
 }
 
-// solveCertified takes the network simplex where the program is a network, and
+// Certified finds and certifies the optimum of a program, what is identical in
+// it merged. It takes the network simplex where the program is a network, and
 // the interior point method for the rest, or should the first one fail: what
 // counts is the certificate, not who found the answer. start are the flows of a
 // plan of nearly the same program, nil: what the stay terms would keep.
-func solveCertified(ctx context.Context, p *model.Problem, start []model.Flow) (*model.Solution, certify.Report, error) {
-	var failed error
-	simplex := func(ctx context.Context, p *model.Problem) (*model.Solution, error) {
-		return simplex(ctx, p, start)
+//
+// It returns *model.Infeasible where demand cannot be served.
+func Certified(ctx context.Context, p *model.Problem, start []model.Flow) (*model.Solution, certify.Report, error) {
+	merged := pool.Of(p)
+	simplex := func(ctx context.Context, m *model.Problem) (*model.Solution, error) {
+		if merged != nil {
+			return simplex(ctx, m, merged.Gather(start))
+		}
+		return simplex(ctx, m, start)
 	}
+	var failed error
 	for _, method := range []func(context.Context, *model.Problem) (*model.Solution, error){simplex, interiorPoint} {
-		solution, err := method(ctx, p)
+		solution, err := throughPool(ctx, p, merged, method)
 		if err == nil {
 			oneMore(p, solution)
 			var report certify.Report
@@ -99,6 +107,22 @@ func solveCertified(ctx context.Context, p *model.Problem, start []model.Flow) (
 		failed = err
 	}
 	return nil, certify.Report{}, failed
+}
+
+// throughPool solves the merged program, nil: p itself.
+func throughPool(ctx context.Context, p *model.Problem, merged *pool.Pooling, method func(context.Context, *model.Problem) (*model.Solution, error)) (*model.Solution, error) {
+	if merged == nil {
+		return method(ctx, p)
+	}
+	solution, err := method(ctx, merged.Problem)
+	var infeasible *model.Infeasible
+	switch {
+	case errors.As(err, &infeasible):
+		return nil, merged.ExpandError(infeasible)
+	case err != nil:
+		return nil, err
+	}
+	return merged.Expand(solution), nil
 }
 
 // oneMore sets the price of each source to the cost of one more request. It is

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/irb-project/irb/solve"
 	"github.com/irb-project/irb/solve/model"
 )
 
@@ -105,7 +106,7 @@ func (a *arm) plan(ctx context.Context, p *model.Problem) error {
 		}
 	}
 	start := time.Now()
-	s, report, err := solveCertified(ctx, &q)
+	s, report, err := solve.Certified(ctx, &q, nil)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/irb-project/irb/solve"
 	"github.com/irb-project/irb/solve/certify"
 	"github.com/irb-project/irb/solve/model"
 )
@@ -22,10 +23,10 @@ type instance struct {
 
 func newInstance(ctx context.Context, f fleet) (*instance, error) {
 	p := f.problem()
-	optimum, report, err := solveCertified(ctx, p)
+	optimum, report, err := solve.Certified(ctx, p, nil)
 	if err == nil && p.Shed {
 		p = p.Serving(optimum.ServedRPS).Problem
-		optimum, report, err = solveCertified(ctx, p)
+		optimum, report, err = solve.Certified(ctx, p, nil)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f, err)

@@ -14,21 +14,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/irb-project/irb/solve"
 	"github.com/irb-project/irb/solve/certify"
-	"github.com/irb-project/irb/solve/model"
-	"github.com/irb-project/irb/solve/network"
 )
-
-// solveCertified does what irbctl does between the model and the certified
-// answer.
-func solveCertified(ctx context.Context, p *model.Problem) (*model.Solution, certify.Report, error) {
-	s, err := network.Solve(ctx, p, network.Options{})
-	if err != nil {
-		return nil, certify.Report{}, err
-	}
-	report, err := certify.Check(p, s)
-	return s, report, err
-}
 
 // timing is what a process found out about some runs.
 type timing struct {
@@ -69,7 +57,7 @@ func serveOne(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	for total := time.Duration(0); len(seconds) < r.Runs && total < budget; {
 		runtime.GC()
 		start := time.Now()
-		_, found, err := solveCertified(ctx, p)
+		_, found, err := solve.Certified(ctx, p, nil)
 		elapsed := time.Since(start)
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.Fleet, err)

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math"
 
+	"github.com/irb-project/irb/solve/chunk"
 	"github.com/irb-project/irb/solve/model"
 )
 
@@ -54,9 +55,7 @@ func (p *program) upper(s int32, k int) float64 {
 	return max(0, u*p.perRPS[s])
 }
 
-// newProgram returns the program of m, whose engines are pools of count engines
-// each (nil: one).
-func newProgram(m *model.Problem, count []int) (*program, error) {
+func newProgram(m *model.Problem) (*program, error) {
 	p := &program{Problem: m, dearest: 1}
 	p.scale()
 	if err := p.nest(); err != nil {
@@ -65,12 +64,8 @@ func newProgram(m *model.Problem, count []int) (*program, error) {
 	p.sinks = make([]*smooth, len(m.Engines))
 	steepest := 0.0
 	for e := range m.Engines {
-		n := 1
-		if count != nil {
-			n = count[e]
-		}
 		if m.Engines[e].Delay != nil && m.Engines[e].Limit > 0 {
-			p.sinks[e] = newSmooth(m.Engines[e].Delay, n, p.flowUnit, p.priceUnit)
+			p.sinks[e] = newSmooth(m.Engines[e].Delay, p.flowUnit, p.priceUnit)
 			top, _ := p.sinks[e].sides(p.sinks[e].limit)
 			steepest = max(steepest, top)
 		}
@@ -123,7 +118,7 @@ func (p *program) scale() {
 // in ms per request, penalties of leaving included in the most.
 func (p *program) costRanges() (least, most []float64) {
 	least, most = make([]float64, len(p.Sources)), make([]float64, len(p.Sources))
-	eachChunk(p.Row, func(_, from, to int) {
+	chunk.Each(p.Row, func(_, from, to int) {
 		for s := from; s < to; s++ {
 			lo, hi, penalty := math.Inf(1), math.Inf(-1), 0.0
 			for _, c := range p.CostMs[p.Row[s]:p.Row[s+1]] {

@@ -1,6 +1,10 @@
 package network
 
-import "math"
+import (
+	"math"
+
+	"github.com/irb-project/irb/solve/chunk"
+)
 
 // offer is a pair and what its use would cost per unit of flow.
 type offer struct {
@@ -50,7 +54,7 @@ func (o *offers) add(s int32, x offer) {
 // prices of engines.
 func (p *program) cheapest(prices []float64, most int) *offers {
 	out := newOffers(len(p.Sources), most)
-	eachChunk(p.Row, func(_, from, to int) {
+	chunk.Each(p.Row, func(_, from, to int) {
 		for s := from; s < to; s++ {
 			f, bar := p.perWork[s], math.Inf(1)
 			first := p.Row[s]
@@ -77,7 +81,7 @@ func (b *builder) enginePrices() []float64 {
 func (b *builder) better(tolerance float64, most int) *offers {
 	prices := b.enginePrices()
 	out := newOffers(len(b.Sources), most)
-	eachChunk(b.Row, func(_, from, to int) {
+	chunk.Each(b.Row, func(_, from, to int) {
 		for s := from; s < to; s++ {
 			b.betterRow(int32(s), prices, tolerance, out, int32(s))
 		}

@@ -3,6 +3,8 @@ package network
 import (
 	"math"
 	"sync"
+
+	"github.com/irb-project/irb/solve/chunk"
 )
 
 // settler lowers prices that only the bypass holds up. Where demand fills all
@@ -116,7 +118,7 @@ func (s *settler) limitByArcs() {
 // limitByPairs does the same for pairs that are no arcs.
 func (s *settler) limitByPairs() {
 	prices := s.enginePrices()
-	eachChunk(s.Row, func(_, from, to int) {
+	chunk.Each(s.Row, func(_, from, to int) {
 		for src := int32(from); src < int32(to); src++ {
 			for k := s.Row[src]; k < s.Row[src+1]; k++ {
 				e := s.engine(s.Col[k])

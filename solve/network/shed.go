@@ -20,7 +20,7 @@ import (
 func Serve(ctx context.Context, m *model.Problem) (servedRPS []float64, cuts []model.ShedCut, err error) {
 	limits := *m
 	limits.Work, limits.Shed, limits.Stay, limits.StayPenaltyMs = model.WorkSingle, true, nil, nil
-	p, err := newProgram(&limits, nil)
+	p, err := newProgram(&limits)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,7 +9,7 @@ import (
 
 // smooth is a convex cost on [0, limit] in scaled units, piecewise: in each
 // piece its marginal is linear or, for processor sharing, a smooth curve. It
-// is the load of an engine (or of a pool of identical ones), or a shed share.
+// is the load of an engine, or a shed share.
 type smooth struct {
 	limit  float64
 	pieces []slopePiece
@@ -23,10 +23,9 @@ type slopePiece struct {
 	at, rise float64
 }
 
-// newSmooth scales the sink of n identical engines: loads are divided by
-// flowUnit and prices by priceUnit.
-func newSmooth(s *profile.Sink, n int, flowUnit, priceUnit float64) *smooth {
-	size := float64(n) / flowUnit
+// newSmooth scales a sink: loads are divided by flowUnit and prices by priceUnit.
+func newSmooth(s *profile.Sink, flowUnit, priceUnit float64) *smooth {
+	size := 1 / flowUnit
 	c := &smooth{limit: s.Limit * size}
 	if s.ProcessorSharing() > 0 {
 		c.ps, c.size = s.ProcessorSharing()/priceUnit, s.Capacity*size

@@ -32,25 +32,7 @@ func Solve(ctx context.Context, m *model.Problem, opts Options) (*model.Solution
 	if opts.Start == nil {
 		opts.Start = previous(m)
 	}
-	pool := newPooling(m)
-	if pool == nil {
-		return solve(ctx, m, nil, opts)
-	}
-	opts.Start = pool.gather(opts.Start)
-	x, err := solve(ctx, pool.Problem, pool.counts(), opts)
-	var short *model.Infeasible
-	switch {
-	case errors.As(err, &short):
-		return nil, pool.expandError(short)
-	case err != nil:
-		return nil, err
-	}
-	return pool.expand(x), nil
-}
-
-// solve solves m, whose engines are pools of count engines each (nil: one).
-func solve(ctx context.Context, m *model.Problem, count []int, opts Options) (*model.Solution, error) {
-	p, err := newProgram(m, count)
+	p, err := newProgram(m)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,8 @@ package network
 
 import (
 	"math"
+
+	"github.com/irb-project/irb/solve/chunk"
 )
 
 // The start finds prices of engines near the optimum. It replaces the cheapest
@@ -39,7 +41,7 @@ type softener struct {
 // startPrices returns prices of engines near the optimum.
 func (p *program) startPrices() []float64 {
 	f := &softener{program: p, prices: make([]float64, len(p.Engines)),
-		load: make([]float64, len(p.Engines)), parts: make([][]float64, chunks)}
+		load: make([]float64, len(p.Engines)), parts: make([][]float64, chunk.Count)}
 	for c := range f.parts {
 		f.parts[c] = make([]float64, len(p.Engines))
 	}
@@ -85,7 +87,7 @@ func (f *softener) spread(t, heat float64, step int) {
 		row[i+1] = row[i] + f.Row[s+1] - f.Row[s]
 	}
 	f.asked += row[sources]
-	eachChunk(row, func(c, from, to int) {
+	chunk.Each(row, func(c, from, to int) {
 		clear(f.parts[c])
 		var price []float64
 		for i := from; i < to; i++ {

@@ -60,6 +60,17 @@ func NewSink(capacity, limit, scale float64, curves []Curve, weight []float64) (
 	return s, nil
 }
 
+// Times returns the sink of n identical engines that share a load equally:
+// n F(Y/n).
+func (s *Sink) Times(n float64) *Sink {
+	out := &Sink{Capacity: n * s.Capacity, Limit: n * s.Limit, ps: s.ps, pieces: make([]piece, len(s.pieces))}
+	for i, q := range s.pieces {
+		q.lo, q.hi, q.slope = n*q.lo, n*q.hi, q.slope/n
+		out.pieces[i] = q
+	}
+	return out
+}
+
 // point is a delay D at a load, both of a knot.
 type point struct{ load, delay float64 }
 

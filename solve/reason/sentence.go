@@ -49,17 +49,18 @@ func (t *teller) weight(o Option) (code, text string) {
 func (t *teller) split(o Option) (code, text string) {
 	first := t.preferred()
 	name := t.name(o)
-	if o.Engine == first.Engine {
+	equal := math.Abs(unloaded(o)-unloaded(first)) <= tieMs
+	if twins := t.twins(o); equal && twins != "" && !t.r.AtLimit(first.Engine) {
+		return CodeTie, fmt.Sprintf("%s and %s cost the same for %s without load; they share it so that one more request costs %s ms at either.%s",
+			name, twins, t.source(), figure.Ms(t.r.sol.SourcePriceMs[t.s]), t.edge(o))
+	}
+	if o.Engine == first.Engine || equal && t.r.AtLimit(o.Engine) {
 		if t.r.AtLimit(o.Engine) {
 			return CodeAtLimit, fmt.Sprintf("%s is at its limit (%s); one more request from %s costs %s ms at %s: %s.%s",
 				name, t.load(o), t.source(), figure.Ms(t.r.sol.SourcePriceMs[t.s]), either(len(t.used)), t.comparison(), t.next())
 		}
 		return CodeQueueing, fmt.Sprintf("%s is the fastest without load, yet it is not filled to its limit (%s): one more request there would wait %s ms itself and delay the others by %s ms together, so that it costs %s ms at %s: %s.%s%s",
 			name, t.load(o), figure.Ms(o.Cost.Delay), figure.Ms(o.Cost.Externality+o.Cost.Kink), figure.Ms(t.r.sol.SourcePriceMs[t.s]), either(len(t.used)), t.comparison(), t.edge(o), t.next())
-	}
-	if math.Abs(unloaded(o)-unloaded(first)) <= tieMs && !t.r.AtLimit(first.Engine) {
-		return CodeTie, fmt.Sprintf("%s and %s cost the same for %s without load; they share it so that one more request costs %s ms at either.%s",
-			t.name(first), name, t.source(), figure.Ms(t.r.sol.SourcePriceMs[t.s]), t.edge(o))
 	}
 	return CodeSpill, fmt.Sprintf("%s takes %s req/s of %s because %s: %s.%s%s",
 		name, figure.Rate(o.RPS), t.source(), t.whyNotAll(first), t.whyAsGood(o, first), t.edge(o), t.next())
@@ -202,6 +203,17 @@ func (t *teller) tied(o Option) string {
 		return t.name(t.unused[0])
 	}
 	return ""
+}
+
+// twins names the other options in use that cost the same without load.
+func (t *teller) twins(o Option) string {
+	var twins []Option
+	for _, u := range t.used {
+		if u.Engine != o.Engine && math.Abs(unloaded(u)-unloaded(o)) <= tieMs {
+			twins = append(twins, u)
+		}
+	}
+	return t.names(twins)
 }
 
 func (t *teller) name(o Option) string { return t.r.c.Engines[o.Engine].Name }

@@ -1,4 +1,6 @@
-package network
+// Package chunk makes passes over the pairs of a program in parallel, in parts
+// that do not depend on the machine.
+package chunk
 
 import (
 	"runtime"
@@ -6,22 +8,22 @@ import (
 	"sync/atomic"
 )
 
-// chunks is how many parts the sources are divided into for parallel passes.
-// It does not depend on the machine, so neither does any sum over parts.
-const chunks = 16
+// Count is how many parts the sources are divided into. It does not depend on
+// the machine, so neither does any sum over parts.
+const Count = 16
 
 // aloneBelow is how many pairs a pass must have to be worth a second thread.
 const aloneBelow = 30000
 
-// eachChunk calls f for the sources from <= s < to of every chunk; chunks have
+// Each calls f for the sources from <= s < to of every chunk; chunks have
 // about equal numbers of pairs, row being where those of each source begin.
-func eachChunk(row []int, f func(chunk, from, to int)) {
+func Each(row []int, f func(chunk, from, to int)) {
 	pairs := row[len(row)-1]
 	bound := func(c int) int {
 		lo, hi := 0, len(row)-1
 		for lo < hi {
 			mid := (lo + hi) / 2
-			if row[mid]*chunks < pairs*c {
+			if row[mid]*Count < pairs*c {
 				lo = mid + 1
 			} else {
 				hi = mid
@@ -31,14 +33,14 @@ func eachChunk(row []int, f func(chunk, from, to int)) {
 	}
 	run := func(c int) {
 		to := len(row) - 1
-		if c+1 < chunks {
+		if c+1 < Count {
 			to = bound(c + 1)
 		}
 		f(c, bound(c), to)
 	}
-	threads := min(runtime.GOMAXPROCS(0), chunks)
+	threads := min(runtime.GOMAXPROCS(0), Count)
 	if pairs < aloneBelow || threads == 1 {
-		for c := range chunks {
+		for c := range Count {
 			run(c)
 		}
 		return
@@ -47,7 +49,7 @@ func eachChunk(row []int, f func(chunk, from, to int)) {
 	var wait sync.WaitGroup
 	for range threads {
 		wait.Go(func() {
-			for c := next.Add(1) - 1; c < chunks; c = next.Add(1) - 1 {
+			for c := next.Add(1) - 1; c < Count; c = next.Add(1) - 1 {
 				run(int(c))
 			}
 		})

@@ -1,4 +1,4 @@
-package network
+package pool
 
 import (
 	"slices"
@@ -6,9 +6,9 @@ import (
 	"github.com/irb-project/irb/solve/model"
 )
 
-// expand turns the solution of the smaller problem into one of the whole: a
+// Expand turns the solution of the smaller problem into one of the whole: a
 // flow is divided among sources by demand and among engines equally.
-func (p *pooling) expand(x *model.Solution) *model.Solution {
+func (p *Pooling) Expand(x *model.Solution) *model.Solution {
 	m := p.whole
 	out := *x
 	out.Flows = p.expandFlows(x.Flows)
@@ -20,12 +20,9 @@ func (p *pooling) expand(x *model.Solution) *model.Solution {
 			out.SourcePriceMs[s] = x.SourcePriceMs[i]
 		}
 	}
-	out.EnginePrice = make([]float64, len(m.Engines))
-	for i, list := range p.engines {
-		for _, e := range list {
-			out.EnginePrice[e] = x.EnginePrice[i]
-		}
-	}
+	out.EnginePrice = p.expandPrices(x.EnginePrice)
+	out.PrefillPrice, out.OutputPrice = p.expandPrices(x.PrefillPrice), p.expandPrices(x.OutputPrice)
+	out.ShedCuts = slices.Clone(x.ShedCuts)
 	for i := range out.ShedCuts {
 		c := &out.ShedCuts[i]
 		c.Sources, c.Engines = expandAll(c.Sources, p.sources), expandAll(c.Engines, p.engines)
@@ -33,12 +30,26 @@ func (p *pooling) expand(x *model.Solution) *model.Solution {
 	return &out
 }
 
+// expandPrices gives each engine the price of its pool; nil stays nil.
+func (p *Pooling) expandPrices(price []float64) []float64 {
+	if price == nil {
+		return nil
+	}
+	out := make([]float64, len(p.whole.Engines))
+	for i, list := range p.engines {
+		for _, e := range list {
+			out[e] = price[i]
+		}
+	}
+	return out
+}
+
 // part returns what part of merged source i is source s of the whole.
-func (p *pooling) part(i int, s int32) float64 {
+func (p *Pooling) part(i int, s int32) float64 {
 	return p.whole.Sources[s].DemandRPS / p.Sources[i].DemandRPS
 }
 
-func (p *pooling) expandFlows(flows []model.Flow) []model.Flow {
+func (p *Pooling) expandFlows(flows []model.Flow) []model.Flow {
 	var out []model.Flow
 	i := 0
 	for _, f := range flows {
@@ -58,14 +69,14 @@ func (p *pooling) expandFlows(flows []model.Flow) []model.Flow {
 }
 
 // pairOf returns the pair of a source and an engine of the whole.
-func (p *pooling) pairOf(s, e int32) int {
+func (p *Pooling) pairOf(s, e int32) int {
 	lo, hi := p.whole.Row[s], p.whole.Row[s+1]
 	i, _ := slices.BinarySearch(p.whole.Col[lo:hi], e)
 	return lo + i
 }
 
-// expandError names all members of what cannot be served.
-func (p *pooling) expandError(x *model.Infeasible) *model.Infeasible {
+// ExpandError names all members of what cannot be served.
+func (p *Pooling) ExpandError(x *model.Infeasible) *model.Infeasible {
 	out := *x
 	out.Sources, out.Engines = expandAll(x.Sources, p.sources), expandAll(x.Engines, p.engines)
 	out.Pairs = nil

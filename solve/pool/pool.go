@@ -1,4 +1,6 @@
-package network
+// Package pool makes a program smaller by merging what is identical in it,
+// exactly, and its answer whole again.
+package pool
 
 import (
 	"hash/maphash"
@@ -6,14 +8,17 @@ import (
 	"math"
 	"slices"
 
+	"github.com/irb-project/irb/solve/chunk"
 	"github.com/irb-project/irb/solve/model"
+	"github.com/irb-project/irb/solve/profile"
 )
 
-// pooling merges what is identical, exactly: engines that are the same to every
-// source become one of n times the size, loaded equally, which is optimal
-// because costs are convex; sources with the same routes become one that
-// demands the sum. Its problem is the smaller one; indices below are its.
-type pooling struct {
+// Pooling is a program in which what is identical is merged: engines that are
+// the same to every source become one of n times the size, loaded equally, which
+// is optimal because costs are convex; sources with the same routes become one
+// that demands the sum, and share its routes by demand. Its problem is the
+// smaller one; indices below are its.
+type Pooling struct {
 	*model.Problem
 	whole   *model.Problem
 	engines [][]int32 // members in the whole, in order; the first stands for all
@@ -21,9 +26,9 @@ type pooling struct {
 	pair    []int // pair of the first source and engine in the whole
 }
 
-// newPooling returns the pooling of m, nil if nothing in it is identical.
-func newPooling(m *model.Problem) *pooling {
-	p := &pooling{whole: m}
+// Of returns the pooling of m, nil if nothing in it is identical.
+func Of(m *model.Problem) *Pooling {
+	p := &Pooling{whole: m}
 	p.engines = p.findEngines()
 	p.sources = p.findSources()
 	if len(p.engines) == len(m.Engines) && len(p.sources) == len(m.Sources) {
@@ -41,7 +46,7 @@ type sinkKey struct {
 }
 
 // findEngines groups engines by their sinks and caps, then by their columns.
-func (p *pooling) findEngines() [][]int32 {
+func (p *Pooling) findEngines() [][]int32 {
 	seed := maphash.MakeSeed()
 	caps := make([]uint64, len(p.whole.Engines))
 	for c := range p.whole.Caps {
@@ -52,7 +57,7 @@ func (p *pooling) findEngines() [][]int32 {
 	alike := make(map[sinkKey][]int32)
 	for e := range p.whole.Engines {
 		n := &p.whole.Engines[e]
-		if n.Delay == nil {
+		if n.Limit <= 0 {
 			continue
 		}
 		key := sinkKey{capacity: n.Capacity, limit: n.Limit, caps: caps[e], shape: shapeOf(n, seed)}
@@ -96,23 +101,29 @@ func collect(first []int32) [][]int32 {
 	return lists
 }
 
-// shapeOf hashes the marginals of an engine at its kinks; with capacity and
-// limit they determine its cost.
+// shapeOf hashes the marginals of an engine at their kinks; with capacity and
+// limit they determine its costs.
 func shapeOf(n *model.EngineNode, seed maphash.Seed) uint64 {
-	h := maphash.Comparable(seed, n.Delay.ProcessorSharing())
-	for i, y := range append([]float64{0, n.Limit}, n.Delay.Kinks()...) {
-		left, right := n.Delay.Marginal(y)
-		h += maphash.Comparable(seed, [4]float64{float64(i), y, left, right})
+	var shape uint64
+	for i, sink := range []*profile.Sink{n.Delay, n.Prefill, n.Output} {
+		if sink == nil {
+			continue
+		}
+		shape += maphash.Comparable(seed, [4]float64{float64(-1 - i), sink.Capacity, sink.Limit, sink.ProcessorSharing()})
+		for j, y := range append([]float64{0, sink.Limit}, sink.Kinks()...) {
+			left, right := sink.Marginal(y)
+			shape += maphash.Comparable(seed, [5]float64{float64(i), float64(j), y, left, right})
+		}
 	}
-	return h
+	return shape
 }
 
 // hashColumns hashes, per engine, all that its pairs say: sums of hashes, so
 // that the order does not matter.
-func (p *pooling) hashColumns(seed maphash.Seed) []uint64 {
+func (p *Pooling) hashColumns(seed maphash.Seed) []uint64 {
 	m := p.whole
-	parts := make([][]uint64, chunks)
-	eachChunk(m.Row, func(c, from, to int) {
+	parts := make([][]uint64, chunk.Count)
+	chunk.Each(m.Row, func(c, from, to int) {
 		sum := make([]uint64, len(m.Engines))
 		for s := from; s < to; s++ {
 			for k := m.Row[s]; k < m.Row[s+1]; k++ {
@@ -147,17 +158,17 @@ func pairKey(m *model.Problem, s, k int) (key [6]float64) {
 	return key
 }
 
-// findSources groups sources with the same work, priority and routes. Those
+// findSources groups sources with the same contents, priority and routes. Those
 // with bounds, groups or a previous plan stay alone.
-func (p *pooling) findSources() [][]int32 {
+func (p *Pooling) findSources() [][]int32 {
 	m := p.whole
 	alone := make([]bool, len(m.Sources))
 	for i := range m.Groups {
 		alone[m.Groups[i].Source] = true
 	}
 	type key struct {
-		work, first, last float64
-		priority, pairs   int
+		work, prompt, output, first, last float64
+		priority, pairs                   int
 	}
 	alike := make(map[key][]int32)
 	group := make([]int32, len(m.Sources))
@@ -167,7 +178,8 @@ func (p *pooling) findSources() [][]int32 {
 		if alone[s] || lo == hi || p.isBound(s) {
 			continue
 		}
-		k := key{m.Sources[s].Work, m.CostMs[lo], m.CostMs[hi-1], m.Sources[s].Priority, hi - lo}
+		src := &m.Sources[s]
+		k := key{src.Work, src.PromptTokens, src.OutputTokens, m.CostMs[lo], m.CostMs[hi-1], src.Priority, hi - lo}
 		for _, f := range alike[k] {
 			if p.sameRow(int(f), s) {
 				group[s] = f
@@ -181,7 +193,7 @@ func (p *pooling) findSources() [][]int32 {
 	return collect(group)
 }
 
-func (p *pooling) isBound(s int) bool {
+func (p *Pooling) isBound(s int) bool {
 	m := p.whole
 	for k := m.Row[s]; k < m.Row[s+1]; k++ {
 		if m.Upper != nil && (m.Lower[k] > 0 || !math.IsInf(m.Upper[k], 1)) || m.Stay != nil && m.Stay[k] > 0 {
@@ -191,25 +203,15 @@ func (p *pooling) isBound(s int) bool {
 	return false
 }
 
-func (p *pooling) sameRow(a, b int) bool {
+func (p *Pooling) sameRow(a, b int) bool {
 	m := p.whole
 	x, y := m.Row[a], m.Row[b]
 	n := m.Row[a+1] - x
 	return slices.Equal(m.Col[x:x+n], m.Col[y:y+n]) && slices.Equal(m.CostMs[x:x+n], m.CostMs[y:y+n])
 }
 
-// counts returns how many engines each pool has.
-func (p *pooling) counts() []int {
-	out := make([]int, len(p.engines))
-	for i, list := range p.engines {
-		out[i] = len(list)
-	}
-	return out
-}
-
-// reduce builds the smaller problem. The capacity and limit of a pool stay
-// those of one engine; bounds are those of the pool.
-func (p *pooling) reduce() {
+// reduce builds the smaller problem.
+func (p *Pooling) reduce() {
 	m := p.whole
 	p.Problem = &model.Problem{Work: m.Work, Shed: m.Shed, Row: []int{0}}
 	engine := make([]int32, len(m.Engines)) // pool that an engine stands for, or -1
@@ -218,7 +220,7 @@ func (p *pooling) reduce() {
 			engine[e] = -1
 		}
 		engine[list[0]] = int32(i)
-		p.Engines = append(p.Engines, m.Engines[list[0]])
+		p.Engines = append(p.Engines, times(m.Engines[list[0]], float64(len(list))))
 	}
 	source := make([]int, len(m.Sources))
 	for i, list := range p.sources {
@@ -240,7 +242,7 @@ func (p *pooling) reduce() {
 	}
 }
 
-func (p *pooling) addRow(s int, engine []int32) {
+func (p *Pooling) addRow(s int, engine []int32) {
 	m := p.whole
 	for k := m.Row[s]; k < m.Row[s+1]; k++ {
 		e := engine[m.Col[k]]
@@ -263,8 +265,22 @@ func (p *pooling) addRow(s int, engine []int32) {
 	p.Row = append(p.Row, len(p.Col))
 }
 
-// gather adds up flows of the whole, in order of pair, to flows of the pools.
-func (p *pooling) gather(flows []model.Flow) []model.Flow {
+// times returns n engines as one.
+func times(e model.EngineNode, n float64) model.EngineNode {
+	if n == 1 {
+		return e
+	}
+	e.Capacity, e.Limit = n*e.Capacity, n*e.Limit
+	for _, sink := range []**profile.Sink{&e.Delay, &e.Prefill, &e.Output} {
+		if *sink != nil {
+			*sink = (*sink).Times(n)
+		}
+	}
+	return e
+}
+
+// Gather adds up flows of the whole, in order of pair, to flows of the pools.
+func (p *Pooling) Gather(flows []model.Flow) []model.Flow {
 	engine := make([]int32, len(p.whole.Engines))
 	for i, list := range p.engines {
 		for _, e := range list {
