@@ -109,7 +109,7 @@ func nearestEngine(s *snapshot.Source) (name string, ms float64) {
 // DetourReport is a row and a reason for each detour.
 func DetourReport(detours []Detour) *report.Report {
 	r := &report.Report{}
-	t := newTable(sourceColumn("source"), engineColumn("sends to"), report.Numbers("req/s", "network ms"), report.Texts("nearest"), report.Numbers("its network ms"))
+	t := newTable(sourceColumn("source"), engineColumn("sends to"), report.Numbers("req/s", "network ms"), report.Texts("nearer"), report.Numbers("its network ms"))
 	for _, d := range detours[:min(len(detours), rowsShown)] {
 		t.Add(report.Word(d.Source), report.Word(d.Engine), report.Rate(d.RPS), report.Ms(d.NetMs), report.Word(d.Nearest), report.Ms(d.NearestMs))
 	}

@@ -128,8 +128,15 @@ func TestReactionKeepsToCapacityAndAbsorb(t *testing.T) {
 		t.Errorf("without c-1 no more fits on a-1: %+v", r)
 	}
 
+	fleet.Policy.Shed = true
 	for i := range fleet.Demand {
-		fleet.Demand[i].RPS /= 2 // 60 req/s on a-1, 20 on c-1
+		fleet.Demand[i].RPS *= 2 // 320 req/s, of which 180 can be served
+	}
+	if r := losses(t, fleet)["a-1"].Reaction; !near(r.RefusedRPS, 320-80) {
+		t.Errorf("without a-1, of 320 req/s 80 can be served: %+v", r)
+	}
+	for i := range fleet.Demand {
+		fleet.Demand[i].RPS /= 4 // 60 req/s on a-1, 20 on c-1
 	}
 	s := snapshotOf(t, fleet)
 	for i := range s.Sources {

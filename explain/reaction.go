@@ -26,8 +26,9 @@ import (
 type Reaction struct {
 	MovedRPS  float64 `json:"moved_rps"`
 	BeyondRPS float64 `json:"beyond_absorb_rps"` // of it, by fallbacks beyond what they may absorb, as nothing else had room
-	// RefusedRPS finds every engine of its walk full. Which of a cluster's
-	// classes are refused goes by their priority, lowest first.
+	// RefusedRPS finds every engine of its walk full; what the plan itself sheds
+	// is in it. Which of a cluster's classes are refused goes by their priority,
+	// lowest first.
 	RefusedRPS  float64 `json:"refused_rps"`
 	UnroutedRPS float64 `json:"unrouted_rps"` // no engine is left among weights and fallbacks
 	// MeanLatencyMs is that of the served requests by the profiles at the new
@@ -121,6 +122,7 @@ func (d *diversion) plan(source *snapshot.Source) {
 	if !ok {
 		return // idle
 	}
+	d.out.RefusedRPS += source.ShedRPS
 	var moved float64
 	for _, w := range source.Weights {
 		if slices.Contains(d.lost, w.Engine) {

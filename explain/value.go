@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/irb-project/irb/explain/report"
 	"github.com/irb-project/irb/solve"
@@ -30,7 +31,9 @@ type Values struct {
 //
 // ms per reference request: room at the limit, and the relief of delay
 // v² D'(v). It is the slope at plan; as the optimum is convex in capacity, a
-// finite addition saves at most that many times its size.
+// finite addition saves at most that many times its size. Where demand is shed,
+// more capacity first serves more of it, at a latency that it had not before:
+// then ServesRPS is its worth and what it saves may be below 0.
 type Value struct {
 	Engine      string  `json:"engine"`
 	CapacityRPS float64 `json:"capacity_rps"`
@@ -41,6 +44,7 @@ type Value struct {
 	AtMostMsRPS float64 `json:"at_most_ms_rps"`
 	SavesMsRPS  float64 `json:"saves_ms_rps"` // by solving again
 	MeanMs      float64 `json:"saves_mean_ms"`
+	ServesRPS   float64 `json:"serves_more_rps"` // of what is shed now
 }
 
 // Binding is a constraint that the plan would gladly break.
@@ -54,11 +58,10 @@ func parseExtra(text string) (amount, error) {
 	if text == "" {
 		return amount{}, badQuestion("the added capacity is empty, want 10 (req/s) or +10%%")
 	}
-	a, err := parseAmount(text)
+	a, err := parseAmount("+" + strings.TrimPrefix(text, "+"))
 	if err != nil || !(a.value > 0) {
 		return amount{}, badQuestion("the added capacity is %q, want more than 0: 10 (req/s) or +10%%", text)
 	}
-	a.signed = true
 	return a, nil
 }
 
@@ -87,7 +90,9 @@ func ValueCapacity(ctx context.Context, fleet *model.Fleet, opts solve.Options, 
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(out.Values, func(a, b Value) int { return cmp.Compare(b.SavesMsRPS, a.SavesMsRPS) })
+	slices.SortStableFunc(out.Values, func(a, b Value) int {
+		return cmp.Or(cmp.Compare(b.ServesRPS, a.ServesRPS), cmp.Compare(b.SavesMsRPS, a.SavesMsRPS))
+	})
 	return out, nil
 }
 
@@ -130,6 +135,7 @@ func (v *Value) solveAgain(ctx context.Context, fleet *model.Fleet, opts solve.O
 	}
 	v.SavesMsRPS = now.ObjectiveMsRPS - then.ObjectiveMsRPS
 	v.MeanMs = now.MeanLatencyMs - then.MeanLatencyMs
+	v.ServesRPS = now.ShedRPS() - then.ShedRPS()
 	return nil
 }
 
@@ -171,19 +177,19 @@ func bindings(p *solve.Plan) []Binding {
 // Report is the ranking, a sentence for the best place, and what binds.
 func (v *Values) Report() *report.Report {
 	r := &report.Report{}
-	r.Heading("value of capacity, each engine with %s more in turn (ms x req/s saved)", v.Extra)
-	t := newTable(engineColumn("engine"), report.Numbers("capacity req/s", "of limit", "room ms", "relief ms", "more req/s", "saves at most", "re-solved", "mean ms"))
-	for _, x := range v.Values[:min(len(v.Values), rowsShown)] {
-		t.Add(report.Word(x.Engine), report.Rate(x.CapacityRPS), report.Percent(x.OfLimit), report.Ms(x.LimitMs), report.Ms(x.ReliefMs),
-			report.Rate(x.ExtraRPS), report.Ms(x.AtMostMsRPS), report.Ms(x.SavesMsRPS), report.SignedMs(-x.MeanMs))
+	shed := v.Now.ShedRPS()
+	if shed > 0 {
+		r.Heading("value of capacity, each engine with %s more in turn; %s req/s are shed now, so that more capacity serves more first", v.Extra, figure.Rate(shed))
+	} else {
+		r.Heading("value of capacity, each engine with %s more in turn (ms x req/s saved)", v.Extra)
 	}
-	r.Add(t)
+	r.Add(v.table(shed > 0))
 	r.Rest(len(v.Values)-rowsShown, "engines where it saves less")
 	if len(v.Values) > 0 {
 		r.Line("%s", v.Values[0].sentence())
 	}
 	for _, x := range v.Values {
-		if x.AtMostMsRPS <= 1e-6 && x.SavesMsRPS <= 1e-6 {
+		if x.AtMostMsRPS <= 1e-6 && x.SavesMsRPS <= 1e-6 && x.ServesRPS <= 1e-6 {
 			r.Line("more at %s saves nothing: it carries %s of its limit", x.Engine, figure.Percent(x.OfLimit))
 		}
 	}
@@ -211,7 +217,31 @@ func (v *Values) Findings() []string {
 	return []string{v.Values[0].sentence()}
 }
 
+// table ranks by what is served more where demand is shed, else by what is saved.
+func (v *Values) table(shed bool) *report.Table {
+	titles := []string{"capacity req/s", "of limit", "room ms", "relief ms", "more req/s", "saves at most", "re-solved", "mean ms"}
+	if shed {
+		titles = []string{"capacity req/s", "of limit", "more req/s", "serves more", "mean ms"}
+	}
+	t := newTable(engineColumn("engine"), report.Numbers(titles...))
+	for _, x := range v.Values[:min(len(v.Values), rowsShown)] {
+		cells := []report.Cell{report.Word(x.Engine), report.Rate(x.CapacityRPS), report.Percent(x.OfLimit)}
+		if shed {
+			cells = append(cells, report.Rate(x.ExtraRPS), report.Rate(x.ServesRPS), report.SignedMs(-x.MeanMs))
+		} else {
+			cells = append(cells, report.Ms(x.LimitMs), report.Ms(x.ReliefMs), report.Rate(x.ExtraRPS),
+				report.Ms(x.AtMostMsRPS), report.Ms(x.SavesMsRPS), report.SignedMs(-x.MeanMs))
+		}
+		t.Add(cells...)
+	}
+	return t
+}
+
 func (v Value) sentence() string {
+	if v.ServesRPS > 1e-6 {
+		return fmt.Sprintf("%s req/s more at %s serves %s req/s more of what is shed now; the mean latency changes by %s ms", figure.Rate(v.ExtraRPS), v.Engine,
+			figure.Rate(v.ServesRPS), figure.SignedMs(-v.MeanMs))
+	}
 	return fmt.Sprintf("%s req/s more at %s saves at most %s ms x req/s; re-solved: %s, %s ms of the mean latency", figure.Rate(v.ExtraRPS), v.Engine,
 		figure.Ms(v.AtMostMsRPS), figure.Ms(v.SavesMsRPS), figure.Ms(v.MeanMs))
 }

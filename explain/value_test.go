@@ -81,3 +81,29 @@ func TestWhatBinds(t *testing.T) {
 		t.Errorf("text is\n%s", &out)
 	}
 }
+
+// Of 200 req/s at two engines of 100 and 80 without queues 20 are shed; 10 more
+// at either serve 10 of them.
+func TestValueOfCapacityWhereDemandIsShed(t *testing.T) {
+	fleet := readFleet(t, "two-regions")
+	fleet.Policy.Shed = true
+	for i := range fleet.Demand {
+		fleet.Demand[i].RPS *= 200.0 / 160
+	}
+	v, err := ValueCapacity(context.Background(), fleet, solve.Options{}, "10")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range v.Values {
+		if math.Abs(x.ServesRPS-10) > 1e-6 || x.SavesMsRPS >= 0 {
+			t.Errorf("10 req/s more at %s serve %v more and save %v ms x req/s, want 10 and below 0", x.Engine, x.ServesRPS, x.SavesMsRPS)
+		}
+	}
+	var out bytes.Buffer
+	if err := v.Report().WriteText(&out); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "20 req/s are shed now") || !strings.Contains(out.String(), "serves 10 req/s more of what is shed now") {
+		t.Errorf("text is\n%s", &out)
+	}
+}

@@ -34,6 +34,7 @@ type found interface{ Findings() []string }
 // all, and a filter on the command line makes a page about others.
 const (
 	sourcesShown = 100
+	sourcesOpen  = 12 // of more a reader opens those of interest
 	enginesShown = 60
 )
 
@@ -162,7 +163,7 @@ func kindOf(name string) answerKind {
 	case "n_1":
 		return answerKind{"When an engine is lost", "Losses", &fig{Kind: "losses", Title: "Each engine and failure domain lost", Unit: "req/s that cannot be served: at once, and by a new plan"}}
 	case "value":
-		return answerKind{"What more capacity saves", "More capacity", &fig{Kind: "values", Title: "More capacity, each engine in turn", Unit: "saved, ms x req/s"}}
+		return answerKind{"What more capacity saves", "More capacity", &fig{Kind: "values", Title: "More capacity, each engine in turn", Unit: "saved, ms x req/s; where demand is shed: served more, req/s"}}
 	case "sensitivity":
 		return answerKind{"What the policy costs", "", &fig{Kind: "knobs", Title: "Each knob of the policy", Unit: "costs, ms x req/s"}}
 	}
@@ -185,7 +186,7 @@ func sourceSection(s *snapshot.Snapshot, sources []*snapshot.Source) section {
 	for _, source := range sources {
 		name := source.Cluster + "/" + source.Class
 		list := blocks(explain.ExplainSource(source)) // begins with its heading
-		body := append([]block{list[0],
+		body := append([]block{
 			{Figure: &fig{Kind: "costs", Title: "One more request of " + name, Source: name, Unit: "cost by part, ms; * used"}},
 			{Figure: &fig{Kind: "waterfall", Title: "How the cost adds up for " + name, Source: name, Unit: "ms"}},
 		}, list[1:]...)
@@ -193,7 +194,7 @@ func sourceSection(s *snapshot.Snapshot, sources []*snapshot.Source) section {
 		if err != nil {
 			panic(err) // a list of strings
 		}
-		out.Blocks = append(out.Blocks, block{Article: &article{Source: name, Engines: string(engines), Blocks: body}})
+		out.Blocks = append(out.Blocks, block{Article: &article{Source: name, Engines: string(engines), Title: list[0].Heading, Open: len(sources) <= sourcesOpen, Blocks: body}})
 	}
 	if n := len(s.Sources) - len(sources); n > 0 {
 		out.Blocks = append(out.Blocks, block{Note: fmt.Sprintf("... and %d smaller sources, in the data of the page; --cluster and --class make a page about them", n)})

@@ -81,6 +81,8 @@ type fig struct {
 type article struct {
 	Source  string
 	Engines string // JSON: those that it uses, could use or falls back to
+	Title   string
+	Open    bool // else a reader opens it
 	Blocks  []block
 }
 

@@ -73,7 +73,7 @@ function heat(c) {
     readings.push({series: 0, index: cells.length - 1, text});
   }));
   const labels = columns.length <= 16;
-  return {readings, height: 110 + 34 * rows.length, width: (narrow() ? 100 : 180) + (labels ? narrow() ? 52 : 68 : 22) * columns.length, option: {
+  return {readings, height: 110 + (rows.length > 20 ? 22 : 34) * rows.length, width: (narrow() ? 100 : 180) + (labels ? narrow() ? 52 : 68 : 22) * columns.length, option: {
     grid: grid(c, {top: 12, bottom: 56}),
     xAxis: names(c, columns.map(e => e.name), {axisLabel: {rotate: columns.length > 6 ? 45 : 0, width: !labels ? 120 : narrow() ? 50 : 90, fontSize: narrow() ? 11 : 12}}),
     yAxis: names(c, rows.map(nameOf), {inverse: true}),
@@ -99,7 +99,7 @@ function flows(c) {
     readings.push({series: 0, index: links.length - 1, type: 'edge',
       text: nameOf(s) + ' sends ' + number(w.rps) + ' req/s to ' + w.engine + ', ' + number(w.cost_ms.net) + ' ms of network away'});
   }));
-  return {readings, height: Math.max(160, 34 * nodes.length), option: {series: [{
+  return {readings, height: Math.max(160, (nodes.length > 24 ? 24 : 34) * nodes.length), option: {series: [{
     type: 'sankey', data: nodes, links, left: 4, right: 4, top: 8, bottom: 8, nodeGap: 14, nodeWidth: 12, draggable: false, layoutIterations: 24,
     label: {color: c.text, formatter: p => p.data.shown, fontSize: 12}, lineStyle: {color: 'source', opacity: 0.3}, emphasis: {focus: 'adjacency', lineStyle: {opacity: 0.7}},
   }]}};
@@ -200,6 +200,10 @@ function losses(c) {
 
 function values(c) {
   const list = data.answers.value.values.filter(wanted).slice(0, most);
+  if (list.some(v => v.serves_more_rps > 1e-6)) {
+    return bars(c, list.map(v => v.engine), [{name: 'serves more', data: list.map(v => v.serves_more_rps)}],
+      i => number(list[i].extra_rps) + ' req/s more at ' + list[i].engine + ' serves ' + number(list[i].serves_more_rps) + ' req/s more of what is shed now');
+  }
   return bars(c, list.map(v => v.engine), [
     {name: 're-solved', data: list.map(v => v.saves_ms_rps)}, {name: 'at most', data: list.map(v => v.at_most_ms_rps), colour: c.grey},
   ], i => number(list[i].extra_rps) + ' req/s more at ' + list[i].engine + ' saves ' + number(list[i].saves_ms_rps) + ' ms x req/s, ' + number(list[i].saves_mean_ms) + ' ms of the mean latency');
@@ -276,6 +280,7 @@ const seen = new IntersectionObserver(list => list.forEach(entry => {
 const redraw = () => charts.forEach((_, figure) => { if (!figure.hidden && figure.offsetParent) draw(figure); });
 
 function drawAll() {
+  document.querySelectorAll('details').forEach(d => { d.open = true; });
   document.querySelectorAll('figure.chart').forEach(figure => { if (figure.offsetParent) draw(figure); });
 }
 
@@ -285,6 +290,7 @@ function apply() {
   document.querySelectorAll('article').forEach(a => {
     const shown = (!filter.source || a.dataset.source === filter.source) && (!filter.engine || JSON.parse(a.dataset.engines).includes(filter.engine));
     show(a, shown);
+    if (shown && filter.source) a.querySelector('details').open = true;
   });
   document.querySelectorAll('section > figure[data-kind=curve]').forEach(f => show(f, engines(sources()).some(e => e.name === f.dataset.engine)));
   document.querySelectorAll('section > .scroll tbody tr').forEach(tr => {
@@ -314,7 +320,10 @@ document.querySelectorAll('figure.chart').forEach(figure => seen.observe(figure)
 let resizing;
 window.addEventListener('resize', () => { clearTimeout(resizing); resizing = setTimeout(redraw, 100); });
 window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-window.addEventListener('beforeprint', drawAll);
-window.addEventListener('afterprint', redraw);
+// Paper is light and shows all, whatever the screen is.
+const printing = on => document.documentElement.classList.toggle('printing', on);
+window.addEventListener('beforeprint', () => { printing(true); drawAll(); });
+window.addEventListener('afterprint', () => { printing(false); redraw(); });
+document.querySelectorAll('details').forEach(d => d.addEventListener('toggle', redraw));
 window.irb = {charts, drawAll}; // for tests and for a look at the numbers
 })();
