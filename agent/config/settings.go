@@ -179,7 +179,7 @@ func engineSettings() []Setting {
 			field: func(c *Config, _ *Listener) any { return &c.Engine.TokenFile }},
 		{Key: "engine.client_authorization", OneOf: []string{AuthorizationDrop, AuthorizationForward}, Default: AuthorizationForward, Reload: true, Meaning: "what becomes of the client's Authorization; a token_file replaces it",
 			field: func(c *Config, _ *Listener) any { return &c.Engine.ClientAuthorization }},
-		{Key: "engine.resolve_interval", Min: "1s", Max: "1h", Default: "10s", Meaning: "how often the DNS names of endpoints are resolved again",
+		{Key: "engine.resolve_interval", Min: "1s", Max: "1h", Default: "10s", Meaning: "the longest time until the DNS names of endpoints are resolved again; sooner, but not within 1s, when their time to live is over",
 			field: func(c *Config, _ *Listener) any { return &c.Engine.ResolveInterval }},
 	}
 }

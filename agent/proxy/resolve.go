@@ -49,18 +49,24 @@ func (p *Proxy) addressesOf(host string) []string {
 	return []string{host}
 }
 
-// Run resolves the names of endpoints and reads the token again, every
-// engine.resolve_interval until ctx ends. The Go resolver does not tell how
-// long an answer is good for; the resolver of the system honours that, so
-// asking it again costs little.
-func (p *Proxy) Run(ctx context.Context, lookup func(ctx context.Context, host string) ([]netip.Addr, error)) {
+// Lookup returns the addresses of a name and how long they hold; 0: not known.
+type Lookup func(ctx context.Context, host string) ([]netip.Addr, time.Duration, error)
+
+// soonest is how soon names are resolved again, whatever their time to live.
+const soonest = time.Second
+
+// Run resolves the names of endpoints and reads the token again until ctx ends:
+// when the shortest time to live is over, every engine.resolve_interval at the
+// latest.
+func (p *Proxy) Run(ctx context.Context, lookup Lookup) {
 	p.mu.Lock()
 	interval := p.config.Engine.ResolveInterval
 	p.mu.Unlock()
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
 	for {
-		p.resolve(ctx, lookup)
+		wait := interval
+		if ttl := p.resolve(ctx, lookup); ttl > 0 {
+			wait = min(interval, max(soonest, ttl))
+		}
 		if p.token != nil {
 			if err := p.token.refresh(); err != nil {
 				p.log.Warn("token not read, the old one stays in use", "err", err)
@@ -69,15 +75,16 @@ func (p *Proxy) Run(ctx context.Context, lookup func(ctx context.Context, host s
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-time.After(wait):
 		case <-p.newNames:
 		}
 	}
 }
 
 // resolve looks up every name and publishes a plan if an answer changed. A name
-// that cannot be resolved keeps the addresses it had.
-func (p *Proxy) resolve(ctx context.Context, lookup func(ctx context.Context, host string) ([]netip.Addr, error)) {
+// that cannot be resolved keeps the addresses it had. It returns the shortest
+// time to live, 0 if none is known.
+func (p *Proxy) resolve(ctx context.Context, lookup Lookup) (shortest time.Duration) {
 	p.mu.Lock()
 	hosts := map[string]bool{}
 	for _, e := range p.endpoints {
@@ -88,12 +95,15 @@ func (p *Proxy) resolve(ctx context.Context, lookup func(ctx context.Context, ho
 	p.mu.Unlock()
 	answers := map[string][]string{}
 	for host := range hosts {
-		found, err := lookup(ctx, host)
+		found, ttl, err := lookup(ctx, host)
 		if err != nil {
 			p.log.Warn("name of an endpoint not resolved, its addresses stay", "name", host, "err", err)
 			continue
 		}
 		answers[host] = replicas(found)
+		if ttl > 0 && (shortest == 0 || ttl < shortest) {
+			shortest = ttl
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,6 +117,7 @@ func (p *Proxy) resolve(ctx context.Context, lookup func(ctx context.Context, ho
 	if changed {
 		p.rebuild()
 	}
+	return shortest
 }
 
 // replicas returns the addresses that stand for one replica each: a replica

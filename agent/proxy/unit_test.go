@@ -144,11 +144,11 @@ func TestResolve(t *testing.T) {
 		netip.MustParseAddr("127.0.0.3"), netip.MustParseAddr("::1"), netip.MustParseAddr("127.0.0.1"),
 		netip.MustParseAddr("::ffff:127.0.0.2"), netip.MustParseAddr("127.0.0.1"),
 	}}
-	lookup := func(_ context.Context, host string) ([]netip.Addr, error) {
+	lookup := func(_ context.Context, host string) ([]netip.Addr, time.Duration, error) {
 		if a, ok := answers[host]; ok {
-			return a, nil
+			return a, time.Minute, nil
 		}
-		return nil, fmt.Errorf("no such host %s", host)
+		return nil, 0, fmt.Errorf("no such host %s", host)
 	}
 	homes := func() (hosts []string) {
 		pool := r.proxy.plan.Load().pools[0]
@@ -159,7 +159,9 @@ func TestResolve(t *testing.T) {
 		}
 		return hosts
 	}
-	r.proxy.resolve(context.Background(), lookup)
+	if ttl := r.proxy.resolve(context.Background(), lookup); ttl != time.Minute {
+		t.Errorf("time to live %v", ttl)
+	}
 	before := homes()
 	count := map[string]int{}
 	for _, h := range before {
@@ -189,13 +191,13 @@ func TestResolve(t *testing.T) {
 // for the interval.
 func TestRunResolvesNewNames(t *testing.T) {
 	asked := make(chan string, 10)
-	r := start(t, nil, "")
+	r := startWith(t, nil, "engine.resolve_interval = \"1h\"\n"+testConfig, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan bool)
 	go func() {
-		r.proxy.Run(ctx, func(_ context.Context, host string) ([]netip.Addr, error) {
+		r.proxy.Run(ctx, func(_ context.Context, host string) ([]netip.Addr, time.Duration, error) {
 			asked <- host
-			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, time.Millisecond, nil
 		})
 		close(ended)
 	}()
@@ -203,6 +205,7 @@ func TestRunResolvesNewNames(t *testing.T) {
 	if host := <-asked; host != "one.test" {
 		t.Errorf("asked for %s", host)
 	}
+	<-asked // again when the answer no longer holds, without waiting for the interval
 	cancel()
 	<-ended
 }

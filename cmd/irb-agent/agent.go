@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/irb-project/irb/agent/config"
+	"github.com/irb-project/irb/agent/lookup"
 	"github.com/irb-project/irb/agent/metrics"
 	"github.com/irb-project/irb/agent/pick"
 	"github.com/irb-project/irb/agent/proxy"
@@ -219,7 +219,7 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 	a.reloader.Start()
 	var background sync.WaitGroup
 	background.Go(func() { a.reloader.Run(ctx) })
-	background.Go(func() { a.proxy.Run(ctx, lookup) })
+	background.Go(func() { a.proxy.Run(ctx, new(lookup.Resolver).Addresses) })
 	background.Go(func() { a.proxy.RunGuards(ctx) })
 	background.Go(func() { a.proxy.RunProbes(ctx) })
 	for _, s := range a.traffic {
@@ -238,10 +238,6 @@ func (a *agent) run(ctx context.Context, signals <-chan os.Signal) error {
 		s.server.Close()
 	}
 	return err
-}
-
-func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
-	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
 func (a *agent) serve(l net.Listener, name string, serve func(net.Listener) error) {
