@@ -178,6 +178,9 @@ func (d *diversion) divert() {
 func (d *diversion) walk(s *stream, key uint64) {
 	left, steps := s.rps, 0
 	for _, beyond := range []bool{false, true} {
+		if left <= 0 {
+			return
+		}
 		w := s.class.Walk(pick.Request{Key: key, Stay: s.stay})
 		for step, ok := w.Next(); ok && left > 0; step, ok = w.Next() {
 			steps++

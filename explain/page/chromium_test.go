@@ -147,7 +147,14 @@ func judgeFilters(t *testing.T, b *browser) {
 	if n := visible("#engines figure"); n != 1 { // only eu-h200 may serve it
 		t.Errorf("%d engines are left, want 1", n)
 	}
+	choose(t, b, "source", "East US 2/chat") // the loss of eu-h200 moves nothing of it
+	if n := visible("figure[data-kind=moves]"); n != 0 {
+		t.Error("a figure without values is shown")
+	}
 	choose(t, b, "source", "")
+	if n := visible("figure[data-kind=moves]"); n != 1 {
+		t.Error("a figure that has values again is hidden")
+	}
 	choose(t, b, "engine", "au-h100")
 	if got := eval[[]string](t, b, rows); len(got) != 4 { // not those of class chat-eu
 		t.Errorf("of au-h100 the heat map has %q", got)

@@ -277,7 +277,10 @@ const seen = new IntersectionObserver(list => list.forEach(entry => {
   if (entry.isIntersecting && !charts.has(entry.target)) draw(entry.target);
 }), {rootMargin: '400px'});
 
-const redraw = () => charts.forEach((_, figure) => { if (!figure.hidden && figure.offsetParent) draw(figure); });
+const redraw = () => charts.forEach((_, figure) => {
+  figure.classList.remove('empty'); // with other filters it may have values again
+  if (figure.offsetParent) draw(figure);
+});
 
 function drawAll() {
   document.querySelectorAll('details').forEach(d => { d.open = true; });
