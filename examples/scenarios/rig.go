@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/irb-project/irb/agent/config"
@@ -40,8 +41,11 @@ func spec() profile.Spec {
 // rig is engines and agents, all on loopback.
 type rig struct {
 	engines  []*standin.Engine
-	agents   []string // URLs
-	capacity float64  // requests/s of all engines
+	servers  []*http.Server // of the engines
+	begun    sync.Map       // ids of requests whose client has a part of the answer
+	twice    atomic.Int64   // attempts that came after that
+	agents   []string       // URLs
+	capacity float64        // requests/s of all engines
 	table    *pick.Table
 	stop     []func()
 }
@@ -59,7 +63,9 @@ func newRig(agents int, rps float64) (*rig, error) {
 		if err != nil {
 			return nil, err
 		}
-		url, err := r.serve(&http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second})
+		server := &http.Server{Handler: r.watched(e), ReadHeaderTimeout: 10 * time.Second}
+		r.servers = append(r.servers, server)
+		url, err := r.serve(server)
 		if err != nil {
 			return nil, err
 		}
@@ -76,6 +82,16 @@ func newRig(agents int, rps float64) (*rig, error) {
 		}
 	}
 	return r, nil
+}
+
+// watched counts attempts at a request that has been answered in part.
+func (r *rig) watched(e http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if _, begun := r.begun.Load(req.Header.Get("X-Request-Id")); begun {
+			r.twice.Add(1)
+		}
+		e.ServeHTTP(w, req)
+	})
 }
 
 func engineName(n int) string { return fmt.Sprintf("e%d", n) }
@@ -195,15 +211,17 @@ func body(n int64) string {
 		outputTokens, opening+strings.Repeat("text", promptTokens-len(opening)/4))
 }
 
-// send sends one request and returns the engine that answered it in full, and
-// the status; 0 stands for an answer that broke off or never came.
-func send(client *http.Client, agent, class, session, body string) (engine string, status int) {
+// send sends one request and returns the engine that answered it, and the
+// status; 0 stands for an answer that broke off, or without an engine for one
+// that never came.
+func (r *rig) send(client *http.Client, agent, class, session, id, body string) (engine string, status int) {
 	req, err := http.NewRequest(http.MethodPost, agent+"/v1/chat/completions", strings.NewReader(body))
 	if err != nil {
 		return "", 0
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Session", session)
+	req.Header.Set("X-Request-Id", id)
 	if class == "gold" {
 		req.Header.Set("X-Tier", "gold")
 	}
@@ -212,6 +230,9 @@ func send(client *http.Client, agent, class, session, body string) (engine strin
 		return "", 0
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK {
+		r.begun.Store(id, nil)
+	}
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode == http.StatusOK && !strings.HasSuffix(strings.TrimSpace(string(answer)), "[DONE]") {
 		return resp.Header.Get(standin.NameHeader), 0

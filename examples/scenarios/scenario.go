@@ -18,6 +18,7 @@ func scenarios() []scenario {
 	return []scenario{
 		{"slow", "one of five engines slows tenfold, then recovers", playSlow},
 		{"dead", "one engine resets every connection", playDead},
+		{"midstream", "one engine dies in the middle of its answers", playMidstream},
 		{"storm", "all engines refuse: queue full", playStorm},
 		{"overload", "five times the capacity is asked for; gold alone would fit", playOverload},
 		{"sick", "all engines slow down alike", playSick},
@@ -77,6 +78,15 @@ func playDead(w io.Writer, t *traffic, rps float64, second time.Duration) error 
 	its, others := during.movedFrom(e.Name())
 	fmt.Fprintf(w, "  of %d requests %d failed; %.1f %% of its own were served elsewhere, %.1f %% of the others\n",
 		during.sent, during.failed+during.refused, 100*its, 100*others)
+	return nil
+}
+
+func playMidstream(w io.Writer, t *traffic, rps float64, second time.Duration) error {
+	die := time.AfterFunc(second, func() { t.rig.servers[1].Close() })
+	defer die.Stop()
+	d := t.run(rps/2, rps/2, 5*second).done()
+	fmt.Fprintf(w, "  of %d requests %d were under way there and ended visibly; %d others were lost, want 0; %d were sent again after they had begun, want 0\n",
+		d.sent, d.broken, d.failed+d.refused-d.broken, t.rig.twice.Load())
 	return nil
 }
 

@@ -14,6 +14,7 @@ const sessions = 2000
 // tally is what became of the requests of one stretch of time.
 type tally struct {
 	sent, answered, refused, failed int
+	broken                          int // of failed: after the answer had begun
 	goldSent, goldLost              int
 	owned, moved                    map[string]int // by owner: all, and those that another engine answered
 	seconds                         float64
@@ -61,7 +62,7 @@ func (t *traffic) run(gold, bulk float64, d time.Duration) *result {
 		go func() {
 			defer t.wait.Done()
 			defer res.pending.Done()
-			engine, status := send(t.client, agent, class, session, body(n))
+			engine, status := t.rig.send(t.client, agent, class, session, fmt.Sprint("scenario-", n), body(n))
 			res.add(class, t.rig.owner(class, session), engine, status)
 		}()
 	}
@@ -90,6 +91,9 @@ func (r *result) add(class, owner, engine string, status int) {
 		t.refused++
 	default:
 		t.failed++
+		if engine != "" {
+			t.broken++
+		}
 	}
 	if class == "gold" {
 		t.goldSent++
