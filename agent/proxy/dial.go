@@ -99,7 +99,11 @@ func (d *dialer) dial(ctx context.Context, network, address string, link *metric
 	}
 	conn, err := nd.DialContext(ctx, network, address)
 	if tried := began.Load(); tried != 0 && !errors.Is(ctx.Err(), context.Canceled) {
-		link.Connected(time.Since(start)-time.Duration(tried), err == nil, d.now())
+		rtt := time.Since(start) - time.Duration(tried)
+		if kernel, ok := kernelRTT(conn); ok {
+			rtt = kernel
+		}
+		link.Connected(rtt, err == nil, d.now())
 	}
 	if err != nil {
 		return nil, &dialError{err}

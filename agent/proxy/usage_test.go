@@ -3,7 +3,9 @@ package proxy
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -140,5 +142,23 @@ func TestProbes(t *testing.T) {
 	}
 	if due := r.proxy.dueProbes(time.Now().Add(2 * probeAfter)); len(due) == 0 {
 		t.Error("none is due after two minutes")
+	}
+}
+
+// A connect over loopback takes microseconds, whatever the machine is busy with.
+func TestKernelRTT(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("asked of Linux only")
+	}
+	conn, err := net.Dial("tcp", engine(t, answerJSON("a-1")).Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if rtt, ok := kernelRTT(conn); !ok || rtt <= 0 {
+		t.Errorf("%v, %v, want the round trip of the handshake", rtt, ok)
+	}
+	if _, ok := kernelRTT(nil); ok {
+		t.Error("a round trip of no connection")
 	}
 }
