@@ -29,6 +29,7 @@ type options struct {
 	streams      int
 	quick        bool
 	soak         bool
+	reload       bool
 	requests     int
 }
 
@@ -44,6 +45,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	flags.IntVar(&o.streams, "streams", 1000, "SSE streams at once")
 	flags.BoolVar(&o.quick, "quick", false, "one round of 2 s")
 	flags.BoolVar(&o.soak, "soak", false, "soak three irb-agents instead of comparing")
+	flags.BoolVar(&o.reload, "reload", false, "look at latencies of irb-agent while it takes over large weight files")
 	flags.IntVar(&o.requests, "requests", 200000, "requests of the soak")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -71,7 +73,10 @@ func run(ctx context.Context, o options, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	if !o.soak {
+	switch {
+	case o.reload:
+		return reloads(ctx, o, folder, out)
+	case !o.soak:
 		return compare(ctx, o, folder, out)
 	}
 	report, err := soak.Run(ctx, soak.Options{
@@ -89,15 +94,11 @@ func compare(ctx context.Context, o options, folder string, out io.Writer) error
 	if err != nil {
 		return err
 	}
-	b := &bench{agent: o.agent, caddy: o.caddy, folder: folder, began: time.Now(), duration: o.duration, streams: o.streams}
-	for range enginesBehind {
-		e, err := startEngine(b.began)
-		if err != nil {
-			return err
-		}
-		defer e.listen.Close()
-		b.engines = append(b.engines, e)
+	b, err := newBench(o, folder)
+	if err != nil {
+		return err
 	}
+	defer b.close()
 	fmt.Fprintf(out, `%d requests/s of %d bytes (added latency); %d connections that ask without pause (req/s, CPU per request);
 %d streams of %d tokens/s (CPU per chunk, added latency per token). %d CPUs, %d engines; engines and callers
 share the CPUs, so req/s is of all together; CPU is the proxy's own, read from /proc.

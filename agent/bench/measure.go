@@ -19,6 +19,25 @@ type bench struct {
 	streams      int
 }
 
+func newBench(o options, folder string) (*bench, error) {
+	b := &bench{agent: o.agent, caddy: o.caddy, folder: folder, began: time.Now(), duration: o.duration, streams: o.streams}
+	for range enginesBehind {
+		e, err := startEngine(b.began)
+		if err != nil {
+			b.close()
+			return nil, err
+		}
+		b.engines = append(b.engines, e)
+	}
+	return b, nil
+}
+
+func (b *bench) close() {
+	for _, e := range b.engines {
+		e.listen.Close()
+	}
+}
+
 // enginesBehind is how many engines the proxies choose from.
 const enginesBehind = 4
 

@@ -33,25 +33,34 @@ func peersByName() map[string]peer {
 }
 
 func startIRB(ctx context.Context, b *bench) (*rig.Process, string, error) {
-	var engines []rig.Engine
-	var shares []float64
-	for i, e := range b.engines {
-		engines = append(engines, rig.Engine{Name: fmt.Sprint("e", i), Endpoints: []string{"http://" + e.address()}})
-		shares = append(shares, 1)
-	}
-	plan, err := rig.NewPlan(b.folder, engines)
-	if err != nil {
-		return nil, "", err
-	}
-	if _, err := plan.Publish(shares, time.Now()); err != nil {
-		return nil, "", err
-	}
-	a, err := rig.StartAgent(ctx, plan, "irb-agent", rig.AgentOptions{Program: b.agent, Agents: 1, EngineIdle: 4 * time.Second, Sample: 0.01})
+	a, _, err := b.startAgent(ctx, 0)
 	if err != nil {
 		return nil, "", err
 	}
 	return a.Process, a.Address, nil
 }
+
+// startAgent starts an agent on a plan of even shares with so many classes
+// beside the one that is asked for.
+func (b *bench) startAgent(ctx context.Context, others int) (*rig.Agent, *rig.Plan, error) {
+	var engines []rig.Engine
+	for i, e := range b.engines {
+		engines = append(engines, rig.Engine{Name: fmt.Sprint("e", i), Endpoints: []string{"http://" + e.address()}})
+	}
+	plan, err := rig.NewPlan(b.folder, engines)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan.Others = others
+	if _, err := plan.Publish(evenShares[:], time.Now()); err != nil {
+		return nil, nil, err
+	}
+	a, err := rig.StartAgent(ctx, plan, "irb-agent", rig.AgentOptions{Program: b.agent, Agents: 1, EngineIdle: 4 * time.Second, Sample: 0.01})
+	return a, plan, err
+}
+
+// evenShares are those of the engines.
+var evenShares = [enginesBehind]float64{1, 1, 1, 1}
 
 // startPeer writes a peer's settings and starts it.
 func (b *bench) startPeer(ctx context.Context, name, program, settings, address string, args ...string) (*rig.Process, string, error) {

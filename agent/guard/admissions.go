@@ -9,30 +9,7 @@ import (
 // addAdmissions puts classes that share an engine, directly or through others,
 // into one admission.
 func (p *Plan) addAdmissions(last *Plan) {
-	owner := make([]int, len(p.engines)) // engine -> admission + 1
-	var groups [][]*Class
-	for _, c := range p.classes {
-		if c.peers == nil {
-			continue
-		}
-		group := []*Class{c}
-		for _, n := range c.reach() {
-			if at := owner[n]; at > 0 && groups[at-1] != nil {
-				group = append(group, groups[at-1]...)
-				groups[at-1] = nil
-			}
-		}
-		groups = append(groups, group)
-		for _, member := range group {
-			for _, n := range member.reach() {
-				owner[n] = len(groups)
-			}
-		}
-	}
-	for _, group := range groups {
-		if group == nil {
-			continue
-		}
+	for _, group := range p.connected() {
 		slices.SortStableFunc(group, func(x, y *Class) int { return cmp.Compare(y.priority, x.priority) })
 		a := &admission{
 			plan: p, classes: group,
@@ -42,23 +19,64 @@ func (p *Plan) addAdmissions(last *Plan) {
 			served:    make([]float64, len(group)), lastServed: make([]int64, len(group)),
 		}
 		for i, c := range group {
-			c.admission = a
+			c.admission, c.place = a, i
 			a.inherit(i, last.classNamed(c.name))
 		}
 		p.admissions = append(p.admissions, a)
 	}
 }
 
+// connected returns the classes in groups that share no engine with each other,
+// in time that grows with the number of weights: union-find over the engines.
+func (p *Plan) connected() (groups [][]*Class) {
+	up := make([]int, len(p.engines)) // an engine nearer to the root of its set
+	for n := range up {
+		up[n] = n
+	}
+	root := func(n int) int {
+		for up[n] != n {
+			up[n] = up[up[n]]
+			n = up[n]
+		}
+		return n
+	}
+	first := make([]int, len(p.classes)) // engine of each class; -1: it has none
+	for i, c := range p.classes {
+		first[i] = -1
+		if c.peers == nil {
+			continue
+		}
+		for _, n := range c.reach() {
+			if first[i] < 0 {
+				first[i] = n
+			}
+			up[root(n)] = root(first[i])
+		}
+	}
+	group := make(map[int]int, len(p.engines)) // root -> place in groups
+	for i, c := range p.classes {
+		if first[i] < 0 {
+			if c.peers != nil {
+				groups = append(groups, []*Class{c})
+			}
+			continue
+		}
+		at, ok := group[root(first[i])]
+		if !ok {
+			at = len(groups)
+			group[root(first[i])] = at
+			groups = append(groups, nil)
+		}
+		groups[at] = append(groups[at], c)
+	}
+	return groups
+}
+
 func (p *Plan) classNamed(name string) *Class {
 	if p == nil {
 		return nil
 	}
-	for _, c := range p.classes {
-		if c.name == name {
-			return c
-		}
-	}
-	return nil
+	return p.byClass[name]
 }
 
 // inherit keeps rates and gates over a reload: a new weight file must not open
@@ -68,7 +86,7 @@ func (a *admission) inherit(i int, old *Class) {
 		return
 	}
 	was := old.admission
-	j := slices.Index(was.classes, old)
+	j := old.place
 	a.demand[i], a.served[i] = was.demand[j], was.served[j]
 	a.shedding = a.shedding || was.shedding
 	a.pressedAt[i] = was.pressedAt[j]

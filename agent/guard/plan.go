@@ -30,6 +30,7 @@ type Plan struct {
 	spec       Spec
 	engines    []engine
 	byName     map[string]int // engines
+	byClass    map[string]*Class
 	endpoints  [][]*Endpoint
 	classes    []*Class
 	peers      []*peers
@@ -68,6 +69,7 @@ type Class struct {
 	budget       *budget // of retries; nil without peers
 	reserve      int64   // tokens that retries of this class leave to others
 	admission    *admission
+	place        int // among its classes
 	outputTokens float64
 	owns         []bool  // by engine: it has keys of the class
 	netUs        []int64 // round trip, by engine
@@ -154,21 +156,24 @@ func (p *Plan) Endpoint(engine, i int) *Endpoint { return p.endpoints[engine][i]
 
 func (p *Plan) addClasses() {
 	specs := p.spec.Snapshot.Classes
+	sources := map[string]*snapshot.Source{}
+	for i := range p.spec.Snapshot.Sources {
+		if s := &p.spec.Snapshot.Sources[i]; s.Cluster == p.spec.Cluster {
+			sources[s.Class] = s
+		}
+	}
+	p.byClass = make(map[string]*Class, len(specs))
 	var priorities []int
 	for i := range specs {
 		c := &Class{
-			plan: p, name: specs[i].Name, number: i, priority: specs[i].Priority,
+			plan: p, source: sources[specs[i].Name], name: specs[i].Name, number: i, priority: specs[i].Priority,
 			owns: make([]bool, len(p.engines)), netUs: make([]int64, len(p.engines)),
 		}
 		for l := range c.gates {
 			c.gates[l].open()
 		}
-		for j := range p.spec.Snapshot.Sources {
-			if s := &p.spec.Snapshot.Sources[j]; s.Cluster == p.spec.Cluster && s.Class == c.name {
-				c.source = s
-			}
-		}
 		p.classes = append(p.classes, c)
+		p.byClass[c.name] = c
 		priorities = append(priorities, c.priority)
 	}
 	slices.Sort(priorities)

@@ -13,6 +13,7 @@ import (
 type Class struct {
 	Spec   *snapshot.Class
 	Source *snapshot.Source // nil: the snapshot routes nothing of it here
+	Number int              // in Classes
 
 	table   *Table
 	matcher matcher

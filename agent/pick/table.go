@@ -54,7 +54,7 @@ func NewTable(s *snapshot.Snapshot, cluster string) (*Table, error) {
 	t.classes = make([]Class, len(s.Classes))
 	for i := range s.Classes {
 		c := &t.classes[i]
-		c.Spec = &s.Classes[i]
+		c.Spec, c.Number = &s.Classes[i], i
 		c.table = t
 		c.matcher = newMatcher(c.Spec, nil)
 		if _, twice := t.byClass[c.Spec.Name]; twice {

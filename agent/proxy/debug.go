@@ -106,7 +106,7 @@ func (p *Proxy) debugPick(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	key := pick.Key(class.Spec.Name, q.Get("identity"), pick.Material(q.Get("key")))
-	explanation, err := class.Explain(pick.Request{Key: key, Stay: plan.guards.Class(plan.classNumber(class)).Stay()})
+	explanation, err := class.Explain(pick.Request{Key: key, Stay: plan.guards.Class(class.Number).Stay()})
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return

@@ -32,24 +32,13 @@ const drained = 1
 
 // route returns the metrics of a class on an engine.
 func (p *plan) route(set *metrics.Set, class *pick.Class, engine int) *metrics.Route {
-	slot := &p.routes[p.classNumber(class)*len(p.pools)+engine]
+	slot := &p.routes[class.Number*len(p.pools)+engine]
 	if r := slot.Load(); r != nil {
 		return r
 	}
 	r := set.Route(class.Spec.Name, p.engineName(engine))
 	slot.Store(r)
 	return r
-}
-
-// classNumber returns the number of one of the table's classes.
-func (p *plan) classNumber(class *pick.Class) int {
-	classes := p.table.Classes()
-	for i := range classes {
-		if &classes[i] == class {
-			return i
-		}
-	}
-	panic("proxy: a class of another table")
 }
 
 func (p *plan) engineName(n int) string { return p.table.Engines()[n].Name }

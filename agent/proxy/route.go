@@ -29,7 +29,7 @@ func (x *exchange) classify() *answer {
 		}
 		return x.noClass()
 	}
-	n := x.plan.classNumber(x.class)
+	n := x.class.Number
 	x.guard, x.limits = x.plan.guards.Class(n), &x.plan.limits[n]
 	x.deadline = x.start.Add(x.limits.total)
 	if err := x.class.Routable(); err != nil {

@@ -20,7 +20,7 @@ func (x *exchange) countOffered() {
 	x.demand().Offered(x.key, len(v) == 1 && v[0] != "0" && v[0] != "")
 }
 
-func (x *exchange) demand() *metrics.ClassDemand { return x.plan.demand[x.plan.classNumber(x.class)] }
+func (x *exchange) demand() *metrics.ClassDemand { return x.plan.demand[x.class.Number] }
 
 // countTokens counts the tokens of an answered request, as far as they are
 // known.

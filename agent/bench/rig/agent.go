@@ -67,6 +67,14 @@ func StartAgent(ctx context.Context, p *Plan, name string, o AgentOptions) (*Age
 	return a, nil
 }
 
+// Serves waits until the agent serves by the snapshot of this sequence.
+func (a *Agent) Serves(ctx context.Context, sequence int64) error {
+	want := fmt.Sprintf(`"sequence":%d,`, sequence)
+	return a.Until(ctx, "on snapshot "+want, func() bool {
+		return strings.Contains(get(a.client, "http://"+a.status+"/readyz"), want)
+	})
+}
+
 // Metrics scrapes the agent. Every connection is closed afterwards.
 func (a *Agent) Metrics() (Metrics, error) {
 	answer, err := a.client.Get("http://" + a.status + "/metrics")
@@ -116,14 +124,19 @@ func (a *Agent) Stacks() string {
 }
 
 // Decision returns the lines of the agent's decision log about a request.
-func (a *Agent) Decision(requestID string) string {
-	text, err := os.ReadFile(a.decisions)
+func (a *Agent) Decision(requestID string) string { return linesWith(a.decisions, `"`+requestID+`"`) }
+
+// Logged returns the lines of the agent's log about a request.
+func (a *Agent) Logged(requestID string) string { return linesWith(a.log, "="+requestID+" ") }
+
+func linesWith(path, part string) string {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()
 	}
 	var found strings.Builder
 	for line := range strings.Lines(string(text)) {
-		if strings.Contains(line, `"`+requestID+`"`) {
+		if strings.Contains(line, part) {
 			found.WriteString(line)
 		}
 	}

@@ -21,6 +21,10 @@ type Engine struct {
 // Plan writes signed weight files for one cluster with one class over a few
 // engines, so large in capacity that no agent has a reason to shed.
 type Plan struct {
+	// Others is how many more classes the weight file has, which no request is
+	// of: for files as large as those of large fleets.
+	Others int
+
 	folder   string
 	engines  []Engine
 	public   minisign.PublicKey
@@ -50,6 +54,18 @@ const (
 // Publish signs and writes weights in proportion to the shares, one per engine,
 // in contiguous ranges. It returns the sequence.
 func (p *Plan) Publish(shares []float64, now time.Time) (sequence int64, err error) {
+	file, sequence, err := p.Sign(shares, now)
+	if err != nil {
+		return 0, err
+	}
+	return sequence, p.Write(file)
+}
+
+// Write makes a signed file the one that agents follow.
+func (p *Plan) Write(file []byte) error { return snapshot.WriteFile(p.path(), file) }
+
+// Sign returns the next weight file and its sequence.
+func (p *Plan) Sign(shares []float64, now time.Time) (file []byte, sequence int64, err error) {
 	p.sequence = max(p.sequence+1, now.UnixMilli())
 	s := &snapshot.Snapshot{
 		Format: snapshot.Format, Fleet: fleet, Sequence: p.sequence,
@@ -91,15 +107,30 @@ func (p *Plan) Publish(shares []float64, now time.Time) (sequence int64, err err
 		from = end
 	}
 	s.Sources = []snapshot.Source{src}
+	p.addOthers(s)
 	body, err := snapshot.Encode(s)
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
-	file, err := snapshot.Sign(body, p.private)
-	if err != nil {
-		return 0, err
+	file, err = snapshot.Sign(body, p.private)
+	return file, p.sequence, err
+}
+
+// addOthers adds classes with the weights of the first. They come after it, and
+// next to nothing is planned for them.
+func (p *Plan) addOthers(s *snapshot.Snapshot) {
+	first := s.Sources[0]
+	for i := range p.Others {
+		src := first
+		src.Class = fmt.Sprintf("other-%05d", i)
+		src.OfferedRPS, src.ServedRPS = 1, 1
+		src.Weights = append([]snapshot.Weight(nil), first.Weights...)
+		for j := range src.Weights {
+			src.Weights[j].RPS = src.Weights[j].Fraction
+		}
+		s.Classes = append(s.Classes, snapshot.Class{Name: src.Class})
+		s.Sources = append(s.Sources, src)
 	}
-	return p.sequence, snapshot.WriteFile(p.path(), file)
 }
 
 // config returns an agent.toml with every part of the agent switched on.

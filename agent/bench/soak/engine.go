@@ -40,7 +40,14 @@ type endpoint struct {
 	inFlight atomic.Int64
 
 	stops atomic.Int64 // how often it was stopped
-	begun sync.Map     // request id -> stops at the start of its stream, once its first token is out
+	begun sync.Map     // request id -> *begin, of streams
+}
+
+// begin is the first token of a stream.
+type begin struct {
+	stops   int64         // of the endpoint before it
+	decided chan struct{} // closed when it is known whether it went out
+	out     bool
 }
 
 func newEndpoint() (*endpoint, error) {
@@ -108,16 +115,21 @@ func (e *endpoint) stream(w http.ResponseWriter, r *http.Request, a answer) erro
 	w.Header().Set("X-Bytes", strconv.FormatInt(a.Bytes, 10))
 	w.Header().Set("X-CRC32", strconv.FormatUint(uint64(a.CRC32), 10))
 	flush := http.NewResponseController(w)
-	stops := e.stops.Load() // before the first token: the stop may come right after it
+	first := &begin{stops: e.stops.Load(), decided: make(chan struct{})}
+	// Before the first token: the caller may see it, and its end, before the
+	// flush returns here.
+	e.begun.Store(r.Header.Get(requestID), first)
 	for i := range frames {
-		if _, err := fmt.Fprintf(w, frame, i); err != nil {
-			return err
-		}
-		if err := flush.Flush(); err != nil {
-			return err
+		_, err := fmt.Fprintf(w, frame, i)
+		if err == nil {
+			err = flush.Flush()
 		}
 		if i == 0 {
-			e.begun.Store(r.Header.Get(requestID), stops)
+			first.out = err == nil
+			close(first.decided)
+		}
+		if err != nil {
+			return err
 		}
 		time.Sleep(rand.N(2 * time.Millisecond))
 		if r.Context().Err() != nil {
@@ -130,6 +142,11 @@ func (e *endpoint) stream(w http.ResponseWriter, r *http.Request, a answer) erro
 
 // wasCut says whether the endpoint was stopped since a stream began here.
 func (e *endpoint) wasCut(id string) bool {
-	stops, begun := e.begun.Load(id)
-	return begun && stops.(int64) != e.stops.Load()
+	v, ok := e.begun.Load(id)
+	if !ok {
+		return false
+	}
+	first := v.(*begin)
+	<-first.decided
+	return first.out && first.stops != e.stops.Load()
 }

@@ -57,7 +57,7 @@ func (s *soak) explainLosses() {
 	for i := range s.report.losses {
 		l := &s.report.losses[i]
 		for _, a := range s.agents {
-			l.decision += a.Decision(l.id)
+			l.decision += strings.TrimSpace(a.Decision(l.id) + "\n" + a.Logged(l.id))
 		}
 	}
 }
