@@ -38,6 +38,13 @@ func (s *scanner) unexpected(want string) {
 
 // peek skips blanks and returns the byte there, 0 at the end.
 func (s *scanner) peek() byte {
+	if s.i < len(s.b) && s.b[s.i] > ' ' { // nearly always
+		return s.b[s.i]
+	}
+	return s.peekOn()
+}
+
+func (s *scanner) peekOn() byte {
 	for s.i < len(s.b) {
 		switch c := s.b[s.i]; c {
 		case ' ', '\n', '\r', '\t':

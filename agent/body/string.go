@@ -12,6 +12,15 @@ import (
 func (s *scanner) str() (start, end int, escaped bool) {
 	s.i++
 	start = s.i
+	if start+8 <= len(s.b) { // names and most values are short
+		if found := special(binary.LittleEndian.Uint64(s.b[start:])); found != 0 {
+			end = start + bits.TrailingZeros64(found)/8
+			if s.b[end] == '"' {
+				s.i = end + 1
+				return start, end, false
+			}
+		}
+	}
 	for {
 		s.i += plainBytes(s.b[s.i:])
 		if s.i >= len(s.b) {
@@ -53,22 +62,26 @@ func (s *scanner) escape() bool {
 	return false
 }
 
-// plainBytes returns how many bytes come before the first quote, backslash or
-// control character. It looks at eight bytes at a time: a byte of x is zero if
-// and only if the lowest set bit of (x - 0x01..) &^ x & 0x80.. is in it or
+// special returns a word whose lowest set bit is in the first byte of x that is a
+// quote, a backslash or a control character; 0 if none is. A byte of x is zero
+// if and only if the lowest set bit of (x - 0x01..) &^ x & 0x80.. is in it or
 // below it (Warren, Hacker's Delight, 6-1).
-func plainBytes(b []byte) int {
+func special(x uint64) uint64 {
 	const (
 		ones  = 0x0101010101010101
 		highs = 0x8080808080808080
 	)
+	quote := x ^ '"'*ones
+	slash := x ^ '\\'*ones
+	return ((quote-ones)&^quote | (slash-ones)&^slash | (x-' '*ones)&^x) & highs
+}
+
+// plainBytes returns how many bytes come before the first quote, backslash or
+// control character. It looks at eight bytes at a time.
+func plainBytes(b []byte) int {
 	n := 0
 	for ; n+8 <= len(b); n += 8 {
-		x := binary.LittleEndian.Uint64(b[n:])
-		quote := x ^ '"'*ones
-		slash := x ^ '\\'*ones
-		found := ((quote-ones)&^quote | (slash-ones)&^slash | (x-' '*ones)&^x) & highs
-		if found != 0 {
+		if found := special(binary.LittleEndian.Uint64(b[n:])); found != 0 {
 			return n + bits.TrailingZeros64(found)/8
 		}
 	}

@@ -171,8 +171,9 @@ func (p *Proxy) rebuild() {
 		next.stay[n] = pick.StayAll
 		next.pools[n] = p.buildPool(&engines[n], used)
 	}
+	last := p.plan.Load()
 	for _, c := range next.table.Classes() {
-		next.demand = append(next.demand, p.demand.Class(c.Spec.Name))
+		next.demand = append(next.demand, p.demandOf(c.Spec.Name, last))
 	}
 	p.takeAway(next, p.config.Drain, drained)
 	p.takeAway(next, p.config.Hold, 0)
@@ -181,7 +182,7 @@ func (p *Proxy) rebuild() {
 		next.limits = append(next.limits, limitsOf(p.config, &c.Spec.Guard))
 	}
 	p.poller.Set(p.pollTargets(next))
-	last := p.plan.Swap(next)
+	p.plan.Store(next)
 	for key, e := range p.endpoints {
 		if used[key] == nil {
 			e.upstream.CloseIdleConnections()
@@ -191,6 +192,17 @@ func (p *Proxy) rebuild() {
 	p.reach.Keep(func(engine, id string) bool { return used[engine+"\x00"+id] != nil })
 	p.forgetEngines(last, next)
 	p.forgetClasses(last, next)
+}
+
+// demandOf returns the counters of a class, those that it has already if it can:
+// there are many classes, and looking all of them up takes long.
+func (p *Proxy) demandOf(class string, last *plan) *metrics.ClassDemand {
+	if last != nil {
+		if c := last.table.Class(class); c != nil {
+			return last.demand[c.Number]
+		}
+	}
+	return p.demand.Class(class)
 }
 
 func (p *Proxy) takeAway(next *plan, engines []string, stay uint64) {
