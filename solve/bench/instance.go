@@ -65,9 +65,10 @@ func (l load) String() string {
 
 // fleet is all that a seeded program is made from.
 type fleet struct {
-	Size size
-	Load load
-	Seed uint64
+	Size  size
+	Load  load
+	Split bool // split work
+	Seed  uint64
 }
 
 func (f fleet) String() string { return fmt.Sprintf("%s, %s", f.Size, f.Load) }
@@ -75,7 +76,7 @@ func (f fleet) String() string { return fmt.Sprintf("%s, %s", f.Size, f.Load) }
 func (f fleet) problem() *model.Problem {
 	p := fleetgen.Fleet(fleetgen.Config{
 		Sources: f.Size.Sources, Engines: f.Size.Engines, Eligible: f.Size.Eligible,
-		Load: f.Load.Percent / 100, Tight: f.Load.Tight,
+		Load: f.Load.Percent / 100, Tight: f.Load.Tight, Split: f.Split,
 	}, f.Seed)
 	p.Shed = f.Load.Percent > 100
 	return p

@@ -31,6 +31,7 @@ func main() {
 // options are what the flags say.
 type options struct {
 	sizes, growth  []size
+	split          []size
 	cases, against []load
 	drift          []size
 	peers          []string
@@ -50,23 +51,25 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	against := flags.String("against", "75,95t", "loads at which the peers run too")
 	peers := flags.String("peers", "lemon,clp,highs", "peers to run, in this order")
 	growth := flags.String("growth", "1000x1000,2000x2000", "two fleets of which the times are compared")
+	split := flags.String("split", "20x50,200x500", "fleets solved with split work and mixes that differ")
 	drift := flags.String("drift", "200x500", "fleets whose demand drifts")
 	flags.IntVar(&o.periods, "periods", 50, "periods of drift")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of the fleets")
 	flags.IntVar(&o.runs, "runs", 5, "runs of which the median is taken; fewer where they take long")
-	flags.DurationVar(&o.limit, "limit", 20*time.Second, "time that a peer has for one answer, whole seconds")
+	flags.DurationVar(&o.limit, "limit", 10*time.Second, "time that a peer has for one answer, whole seconds")
 	flags.BoolVar(&o.one, "one", false, "solve one fleet, as the benchmark asks itself to: JSON in, JSON out")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	var errs [6]error
+	var errs [7]error
 	o.sizes, errs[0] = parseList(*sizes, parseSize)
 	o.cases, errs[1] = parseList(*cases, parseLoad)
 	o.against, errs[2] = parseList(*against, parseLoad)
 	o.peers, errs[3] = parseList(*peers, parsePeer)
 	o.growth, errs[4] = parseList(*growth, parseSize)
 	o.drift, errs[5] = parseList(*drift, parseSize)
-	for i, name := range []string{"sizes", "cases", "against", "peers", "growth", "drift"} {
+	o.split, errs[6] = parseList(*split, parseSize)
+	for i, name := range []string{"sizes", "cases", "against", "peers", "growth", "drift", "split"} {
 		if errs[i] != nil {
 			return o, fmt.Errorf("-%s: %w", name, errs[i])
 		}
@@ -113,7 +116,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	b := &bench{options: o, out: stdout, log: stderr}
 	fmt.Fprintf(stdout, "%d threads; seed %d; median of %d runs, fewer where they take over %s; peers have %s for an answer; in brackets: not run, as a smaller fleet took longer\n\n",
 		runtime.GOMAXPROCS(0), o.seed, o.runs, budget, o.limit)
-	for _, part := range []func(context.Context) error{b.ours, b.compare, b.grow, b.drifts} {
+	for _, part := range []func(context.Context) error{b.ours, b.splitWork, b.compare, b.grow, b.drifts} {
 		if err := part(ctx); err != nil {
 			return err
 		}

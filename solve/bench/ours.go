@@ -116,13 +116,22 @@ func (b *bench) failed(ctx context.Context, err error) error {
 
 // ours times our solver on every size and case.
 func (b *bench) ours(ctx context.Context) error {
-	if len(b.cases) == 0 || len(b.sizes) == 0 {
+	return b.own(ctx, "Ours: model to certified answer", b.sizes, b.cases, false)
+}
+
+// splitWork does so for split work, which no peer takes.
+func (b *bench) splitWork(ctx context.Context) error {
+	return b.own(ctx, "Ours: split work", b.split, []load{{Percent: 75}}, true)
+}
+
+func (b *bench) own(ctx context.Context, title string, sizes []size, loads []load, split bool) error {
+	if len(loads) == 0 || len(sizes) == 0 {
 		return nil
 	}
-	t := newTable("Ours: model to certified answer", "sources x engines", "load", "pairs", "median", "peak memory", "certified gap")
-	for _, s := range b.sizes {
-		for _, l := range b.cases {
-			r, err := b.time(ctx, fleet{Size: s, Load: l, Seed: b.seed})
+	t := newTable(title, "sources x engines", "load", "pairs", "median", "peak memory", "certified gap")
+	for _, s := range sizes {
+		for _, l := range loads {
+			r, err := b.time(ctx, fleet{Size: s, Load: l, Split: split, Seed: b.seed})
 			if err != nil {
 				if err := b.failed(ctx, err); err != nil {
 					return err

@@ -19,6 +19,8 @@ type Config struct {
 	// Tight restricts a third of the sources to a third of the engines, which
 	// they fill to their limits.
 	Tight bool
+	// Split makes it split work, with mixes of prompt and output that differ.
+	Split bool
 }
 
 // The reference request and work of an output token of all generated fleets.
@@ -51,6 +53,9 @@ func Fleet(c Config, seed uint64) *model.Problem {
 		return i, metro{metros[i].x + rng.NormFloat64(), metros[i].y + rng.NormFloat64()}
 	}
 	p := &model.Problem{Work: model.WorkSingle}
+	if c.Split {
+		p.Work = model.WorkSplit
+	}
 	at := make([]metro, c.Engines)
 	base := make([]curves, c.Engines)
 	for e := range c.Engines {
@@ -60,11 +65,16 @@ func Fleet(c Config, seed uint64) *model.Problem {
 		base[e] = randomCurves(rng)
 		capacity := 20 * math.Exp(3*rng.Float64()) * referenceWork
 		limit := capacity * 0.9
-		p.Engines = append(p.Engines, model.EngineNode{
+		node := model.EngineNode{
 			Name: fmt.Sprintf("e%05d", e), Region: region, Domain: region,
 			ReferenceWork: referenceWork, Capacity: capacity, Limit: limit,
-			Delay: base[e].sink(capacity, limit),
-		})
+		}
+		if c.Split {
+			base[e].split(&node)
+		} else {
+			node.Delay = base[e].sink(capacity, limit)
+		}
+		p.Engines = append(p.Engines, node)
 	}
 	demand := c.addSources(p, rng)
 	p.Row = append(p.Row, 0)
@@ -96,6 +106,9 @@ func (c Config) addSources(p *model.Problem, rng *rand.Rand) []float64 {
 	for s := range demand {
 		size := math.Exp(0.4 * rng.NormFloat64())
 		q, o := math.Round(refPrompt*size), math.Round(refOutput*size)
+		if c.Split {
+			o = math.Round(o * math.Exp(0.5*rng.NormFloat64()))
+		}
 		p.Sources = append(p.Sources, model.Source{
 			Cluster: fmt.Sprintf("c%05d", s), Class: "chat",
 			PromptTokens: q, OutputTokens: o, Work: q + outputWork*o,
@@ -146,6 +159,25 @@ func (c curves) sink(capacity, limit float64) *profile.Sink {
 		panic(err) // a fault of the generator
 	}
 	return s
+}
+
+// split gives an engine its sinks of split work: over prompt tokens and over
+// output tokens per second, each up to the joint limit, processor sharing only
+// up to its own.
+func (c curves) split(n *model.EngineNode) {
+	sink := func(refTokens, limit, scale float64, curve profile.Curve) *profile.Sink {
+		capacity := n.Capacity / referenceWork * refTokens
+		if curve.PS {
+			limit = min(limit, capacity*n.Limit/n.Capacity)
+		}
+		s, err := profile.NewSink(capacity, limit, scale, []profile.Curve{curve}, []float64{1})
+		if err != nil {
+			panic(err) // a fault of the generator
+		}
+		return s
+	}
+	n.Prefill = sink(refPrompt, n.Limit, 1/refPrompt, c.ttft)
+	n.Output = sink(refOutput, n.Limit/outputWork, 1, c.tbot)
 }
 
 // randomCurves returns one of three kinds of measured table, or processor

@@ -36,6 +36,7 @@ func newBuilder(p *program, flowOnly bool, fairTo *int) *builder {
 	}
 	b.final = max(finalTolerance, priceRounding*b.bigPrice)
 	n := int(p.rootNode())
+	b.graph.reserve(2*n + 2*shortlist*len(p.Sources))
 	b.ownArc, b.bypass = make([]int32, n), make([]int32, n)
 	b.bigPrice = 1
 	if !flowOnly {

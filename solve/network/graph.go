@@ -45,6 +45,11 @@ func newGraph(inflow []float64) *graph {
 		thread: make([]int32, len(inflow)+1), back: make([]int32, len(inflow)+1), prices: make([]float64, len(inflow)+1)}
 }
 
+// reserve makes room for arcs.
+func (g *graph) reserve(arcs int) {
+	g.arcs, g.state = make([]arc, 0, arcs), make([]arcState, 0, arcs)
+}
+
 func (g *graph) root() int32 { return int32(len(g.nodes) - 1) }
 
 // addStraight appends an arc of one slope with flow in [0, upper], outside the

@@ -165,7 +165,11 @@ func (b *builder) run(ctx context.Context) error {
 // runWarm does so for a start near it: the first tree has the loads of the
 // optimum on that tree before any pivot, and the grid is fine around them.
 func (b *builder) runWarm(ctx context.Context) error {
-	b.polish(polishTries)
+	tries := warmTries
+	if b.Stay != nil {
+		tries = warmTries / 3 // flows rest where their terms bend, and block
+	}
+	b.polish(tries)
 	b.regrid(warmShrink)
 	return b.rounds(ctx)
 }
@@ -210,6 +214,9 @@ const polishTries = 100
 const bypassSlack = 1e-12
 
 const gridShrink = 1.0 / 16
+
+// warmTries is polishTries before the first round of a warm start.
+const warmTries = 30
 
 // warmShrink is how much finer than the first grid that of a warm start is.
 const warmShrink = 1.0 / 4

@@ -149,13 +149,26 @@ func (b *builder) linkOf(a int32) (l link, ok bool) {
 		}
 	case x.tail >= b.engine(0) && x.tail < b.capNode(0):
 		l.class, l.size = 1, room/b.endOf(a)
+	case flow > 0 && room > 0 && b.isBetween(a):
 	case flow > 0 && room > 0:
+		l.class = 2 // at a breakpoint: one such arc per source will do
 	case x.tail >= b.capNode(0) && x.tail < b.group(0):
 		l.class = 2
 	default:
 		return l, false
 	}
 	return l, true
+}
+
+// isBetween reports whether a flow is not at a breakpoint of a bent cost.
+func (b *builder) isBetween(a int32) bool {
+	st := &b.state[a]
+	if st.cost == nil {
+		return true
+	}
+	_, above, _, _ := st.cost.segment(st.flow, false)
+	_, below, _, _ := st.cost.segment(st.flow, true)
+	return above == below
 }
 
 // sets are disjoint sets of nodes.
