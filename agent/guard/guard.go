@@ -16,6 +16,8 @@
 //	admission.go, gate.go    what is refused when there is more than can be served
 //	budget.go, absorb.go     how many retries are sent, how much a fallback takes
 //
+// What must be seen of all this, in virtual time: examples/scenarios.
+//
 // Every mark fades by itself, so after any disturbance an agent returns to the
 // plan, and several agents need not agree on anything.
 package guard
