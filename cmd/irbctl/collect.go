@@ -144,7 +144,7 @@ func (a *app) collect(ctx context.Context, f collectFlags) error {
 	}
 	result, err := collect.Run(ctx, source, fleet, collect.Options{Now: a.now(), Every: f.every, Quantile: f.quantile})
 	if errors.Is(err, collect.ErrNothing) {
-		return &exitError{code: exitFailure, err: fmt.Errorf("%s: %w %q; nothing written", source, err, fleet.Policy.Fleet),
+		return &exitError{code: exitFailure, err: fmt.Errorf("%s: no demand of fleet %q is measured; nothing written", source, fleet.Policy.Fleet),
 			hints: []string{`agents export irb_requests_offered_total{irb_fleet="` + fleet.Policy.Fleet + `"} on status_listen; is it scraped, and --window at least four scrape intervals?`}}
 	}
 	if err != nil {

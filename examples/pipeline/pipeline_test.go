@@ -384,7 +384,7 @@ func TestPipeline(t *testing.T) {
 	t.Log("the measurements go")
 	third := r.sequence()
 	r.plan(1, "connection refused", "PROMETHEUS=http://127.0.0.1:1")
-	r.plan(1, `no demand of the fleet is measured`, "PROMETHEUS="+collecttest.Prometheus(t, "", ""))
+	r.plan(1, `no demand of fleet "prod" is measured`, "PROMETHEUS="+collecttest.Prometheus(t, "", ""))
 	if r.sequence() != third {
 		t.Error("the plan in service changed though nothing was measured")
 	}
