@@ -40,13 +40,28 @@
 // couple.go's Newton steps where a full cap couples components), and flows
 // follow from the leaves; where a flow would be negative, mend.go pivots.
 //
+// Trees stay strongly feasible: every arc of the tree can take more flow
+// towards the root, a bent one within the piece of its cost that it is on. So
+// pivots that push nothing lower prices and cannot go round in a circle
+// (pivot.go).
+//
 // What cannot be served is told by a maximum flow (infeasible.go) and, where the
 // program sheds, refused by priority (shed.go).
 //
+// # Warm start
+//
+// From the flows of a plan of nearly the same problem (warm.go), by default what
+// the stay terms would keep, the first tree spans the pairs in use, and start
+// prices and the coarse rounds are left out. Should that not arrive, the solve
+// starts again cold. The optimum does not depend on the start; which of several
+// optima of the same cost is found does. The same problem and start give the
+// same answer to the last bit, on any number of threads.
+//
 // # Tolerances
 //
-//	finalTolerance  1e-11  reduced cost at the end, relative to the mean cost
-//	gridTolerance   1e-7   the same, where the polish does not arrive
+//	finalTolerance  1e-11  reduced cost of a pair at the end, relative to the mean cost
+//	smoothSlack     1e-9   price of an engine against its marginal, relative: rounding of loads
+//	gridTolerance   1e-7   both, where the polish does not arrive
 //	bypassSlack     1e-12  demand left on the bypass, relative to all demand
 //	loadFuzz        1e-12  distance of a load from a kink or limit, relative
 //	gridShrink      1/16   a grid to the next one
