@@ -107,6 +107,14 @@ func TestLoads(t *testing.T) {
 	}
 }
 
+func TestReloads(t *testing.T) {
+	var out strings.Builder
+	err := reloads(context.Background(), options{agent: "/does/not/exist", duration: time.Second}, t.TempDir(), &out)
+	if err == nil || !strings.Contains(err.Error(), "/does/not/exist") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestQuantile(t *testing.T) {
 	d := []time.Duration{4, 2, 1, 3}
 	for _, tt := range []struct {

@@ -3,8 +3,10 @@
 // connection of http.Transport, which cost a gateway half of its CPU time.
 //
 // It is an http.RoundTripper for one address. It follows no redirect, adds no
-// header but Host and the framing, keeps no cookie, and leaves the parsing of
-// answers to net/http. A request ends at once when its context does.
+// header but Host and the framing, keeps no cookie, and leaves the parsing of all
+// but the plainest answers to net/http. Interim answers (1xx) are read past: the
+// agent itself answers 100-continue, and no engine sends others. A request ends
+// at once when its context does.
 package h1client
 
 import (

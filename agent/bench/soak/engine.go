@@ -39,13 +39,13 @@ type endpoint struct {
 	serving  sync.WaitGroup
 	inFlight atomic.Int64
 
-	stops atomic.Int64 // how often it was stopped
+	stops atomic.Int64 // counts stops, and the starts after them: odd while it is being stopped
 	begun sync.Map     // request id -> *begin, of streams
 }
 
 // begin is the first token of a stream.
 type begin struct {
-	stops   int64         // of the endpoint before it
+	stops   int64         // of the endpoint before it; odd: the stop is under way
 	decided chan struct{} // closed when it is known whether it went out
 	out     bool
 }
@@ -56,6 +56,7 @@ func newEndpoint() (*endpoint, error) {
 		return nil, err
 	}
 	e := &endpoint{address: l.Addr().String()}
+	e.stops.Store(1) // not started yet
 	e.serve(l)
 	return e, nil
 }
@@ -63,6 +64,7 @@ func newEndpoint() (*endpoint, error) {
 func (e *endpoint) serve(l net.Listener) {
 	s := &http.Server{Handler: e, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Second}
 	e.server = s
+	e.stops.Add(1)
 	e.serving.Go(func() { _ = s.Serve(l) }) // returns when it is closed
 }
 
@@ -148,5 +150,5 @@ func (e *endpoint) wasCut(id string) bool {
 	}
 	first := v.(*begin)
 	<-first.decided
-	return first.out && first.stops != e.stops.Load()
+	return first.out && (first.stops != e.stops.Load() || first.stops%2 != 0)
 }
