@@ -72,10 +72,10 @@ function heat(c) {
     cells.push({value: [x, y, w ? w.fraction : 0], name: label});
     readings.push({series: 0, index: cells.length - 1, text});
   }));
-  const labels = columns.length <= 16;
-  return {readings, height: 110 + (rows.length > 20 ? 22 : 34) * rows.length, width: (narrow() ? 100 : 180) + (labels ? narrow() ? 52 : 68 : 22) * columns.length, option: {
+  const labels = columns.length <= 16, rotated = columns.length > 6 || narrow();
+  return {readings, height: (rotated ? 170 : 110) + (rows.length > 20 ? 22 : 34) * rows.length, width: (narrow() ? 100 : 180) + (labels ? narrow() ? 52 : 68 : 22) * columns.length, option: {
     grid: grid(c, {top: 12, bottom: 56}),
-    xAxis: names(c, columns.map(e => e.name), {axisLabel: {rotate: columns.length > 6 ? 45 : 0, width: !labels ? 120 : narrow() ? 50 : 90, fontSize: narrow() ? 11 : 12}}),
+    xAxis: names(c, columns.map(e => e.name), {axisLabel: rotated ? {rotate: 45, width: undefined, overflow: 'none'} : {width: 90}}),
     yAxis: names(c, rows.map(nameOf), {inverse: true}),
     visualMap: {min: 0, max: 1, calculable: false, orient: 'horizontal', left: 0, bottom: 0, itemHeight: 120, itemWidth: 12,
       text: ['all requests', 'none'], textStyle: {color: c.text}, inRange: {color: [c.low, c.high]}},
