@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/common/config"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/irb-project/irb/solve/collect"
 	"github.com/irb-project/irb/solve/input"
@@ -81,6 +82,12 @@ Exit codes: 0 written, 1 failure, 2 usage or bad input.`,
 	flags.StringVar(&f.healthQuery, "health-query", "", `with --prometheus: PromQL for replicas up over configured by label "engine", where scrapes and connects do not tell`)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "write nothing")
 	flags.BoolVar(&f.json, "json", false, "print what was found as JSON")
+	f.registerHTTP(flags)
+	return cmd
+}
+
+// registerHTTP adds the flags for how to talk to the source.
+func (f *collectFlags) registerHTTP(flags *pflag.FlagSet) {
 	flags.StringVar(&f.httpConfig, "http-config", "", "Prometheus http_config file (YAML) for anything that the flags below lack")
 	flags.StringVar(&f.bearerTokenFile, "bearer-token-file", "", "file with a bearer token")
 	flags.StringVar(&f.basicUser, "basic-user", "", "user name for basic authentication")
@@ -89,7 +96,6 @@ Exit codes: 0 written, 1 failure, 2 usage or bad input.`,
 	flags.StringVar(&f.tlsCert, "tls-cert", "", "file with the client certificate")
 	flags.StringVar(&f.tlsKey, "tls-key", "", "file with its key")
 	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "for each HTTP request")
-	return cmd
 }
 
 func (f collectFlags) check() error {

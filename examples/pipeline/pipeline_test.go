@@ -351,6 +351,11 @@ func TestPipeline(t *testing.T) {
 		return ok && err == nil && int64(got) == second
 	})
 
+	direct := r.irbctl("collect", "fleet", "-o", "direct", "--agents", "http://"+r.agents[0]+"/metrics", "--agents", "http://"+r.agents[2]+"/metrics", "--apart", "2s")
+	if strings.Contains(direct, "no measured demand") || !strings.Contains(direct, "connects of agents: 2 of 2 endpoints up") {
+		t.Errorf("collect from the agents themselves:\n%s", direct)
+	}
+
 	t.Log("a-1 loses one of two replicas")
 	r.engines[0].Close()
 	r.eventually("the loss in Prometheus", func() bool {

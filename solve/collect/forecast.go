@@ -42,6 +42,8 @@ type Forecast struct {
 	HasWeek   bool    `json:"has_week"`
 	Margin    float64 `json:"margin"`
 	Backtests int     `json:"backtests"` // that the margin is from; 0: the default
+	// Measured is the part of the last hour that is known.
+	Measured float64 `json:"measured"`
 }
 
 // forecaster applies the method at any step of one series.
@@ -67,6 +69,8 @@ func forecast(y []float64, step, ahead time.Duration, q float64) (Forecast, bool
 	if !ok {
 		return Forecast{}, false
 	}
+	_, known := mean(y, now+1-f.hour, now+1)
+	out.Measured = float64(known) / float64(f.hour)
 	out.Margin = defaultMargin
 	var ratios []float64
 	for t := max(0, now-f.horizon-steps(day)); t <= now-f.horizon; t++ {

@@ -75,6 +75,7 @@ func (p *Prometheus) Signals(ctx context.Context, fleet *model.Fleet, o Options)
 func (p *Prometheus) offered(ctx context.Context, s *Signals) error {
 	n := int((8*day+2*hour)/p.Window) + 1
 	start := p.now.Add(-time.Duration(n-1) * p.Window)
+	strange := 0
 	for from := 0; from < n; from += maxPoints {
 		to := min(from+maxPoints, n)
 		r := v1.Range{Start: start.Add(time.Duration(from) * p.Window), End: start.Add(time.Duration(to-1) * p.Window), Step: p.Window}
@@ -92,18 +93,31 @@ func (p *Prometheus) offered(ctx context.Context, s *Signals) error {
 			if s.Offered[pair] == nil {
 				s.Offered[pair] = unknownSeries(n)
 			}
-			for _, v := range row.Values {
-				i := int(math.Round(float64(v.Timestamp.Time().Sub(start)) / float64(p.Window)))
-				if f := float64(v.Value); i >= 0 && i < n && f >= 0 && !math.IsInf(f, 0) {
-					s.Offered[pair][i] = f
-				}
-			}
+			strange += p.place(row.Values, start, s.Offered[pair])
 		}
+	}
+	if strange > 0 {
+		s.notef("%d values of demand are no finite numbers; they count as missing", strange)
 	}
 	for pair, y := range s.Offered {
 		s.Offered[pair] = withoutStarts(y)
 	}
 	return nil
+}
+
+// place puts values into their places on the grid and returns how many are not
+// finite.
+func (p *Prometheus) place(values []prom.SamplePair, start time.Time, y []float64) (strange int) {
+	for _, v := range values {
+		i := int(math.Round(float64(v.Timestamp.Time().Sub(start)) / float64(p.Window)))
+		switch f := float64(v.Value); {
+		case !(f >= 0) || math.IsInf(f, 0):
+			strange++
+		case i >= 0 && i < len(y):
+			y[i] = f
+		}
+	}
+	return strange
 }
 
 func unknownSeries(n int) []float64 {

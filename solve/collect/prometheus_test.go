@@ -115,20 +115,21 @@ func (r *Result) noted(t *testing.T, want string) {
 	}
 }
 
-// A real server that has nine days of agents behind it: a daily shape, this week
-// half as much again as last week; two agents, one scraped by two jobs, one that
-// began again; an hour without scrapes; what another fleet and unknown classes
-// offer.
-func TestPrometheusHistory(t *testing.T) {
-	now := time.Now().UTC().Truncate(time.Minute)
-	begin := now.Add(-8*day - 3*hour)
-	daily := func(at time.Time) float64 {
-		rate := 20 * math.Exp2(math.Sin(2*math.Pi*now.Sub(at).Hours()/24)) // steepest now, and falling
+// dailyRate has the steepest fall of its day now, and is half as high again
+// since five days ago.
+func dailyRate(now time.Time) func(time.Time) float64 {
+	return func(at time.Time) float64 {
+		rate := 20 * math.Exp2(math.Sin(2*math.Pi*now.Sub(at).Hours()/24))
 		if at.After(now.Add(-5 * day)) {
 			rate *= 1.5
 		}
 		return rate
 	}
+}
+
+// pastOf is what the server has scraped until now.
+func pastOf(now time.Time) string {
+	begin, daily := now.Add(-8*day-3*hour), dailyRate(now)
 	gap := func(f func(time.Time) float64) func(time.Time) float64 {
 		return func(at time.Time) float64 {
 			v := f(at)
@@ -141,7 +142,7 @@ func TestPrometheusHistory(t *testing.T) {
 	var h history
 	h.family("irb_requests_offered", "counter")
 	h.samples(offeredSeries("east", "chat", "gw-1:9464", "irb"), begin, now, 2*time.Minute, gap(counter(begin, daily)))
-	h.samples(offeredSeries("east", "chat", "gw-1:9464", "irb-again"), begin, now, 2*time.Minute, gap(counter(begin, daily)))
+	h.samples(offeredSeries("east", "chat", "gw-1:9464", "irb-again"), now.Add(-3*hour), now, 2*time.Minute, counter(begin, daily))
 	h.samples(offeredSeries("east", "chat", "gw-2:9464", "irb"), begin, now, 2*time.Minute, gap(counter(begin, daily, now.Add(-40*time.Minute))))
 	h.samples(offeredSeries("west", "chat", "gw-3:9464", "irb"), now.Add(-2*hour), now, time.Minute, counter(now.Add(-2*hour), func(time.Time) float64 { return 7 }))
 	h.samples(offeredSeries("east", "typo", "gw-1:9464", "irb"), now.Add(-hour), now, time.Minute, counter(now.Add(-hour), func(time.Time) float64 { return 3 }))
@@ -191,8 +192,18 @@ func TestPrometheusHistory(t *testing.T) {
 		return 1
 	})
 	h.WriteString("# EOF\n")
+	return h.String()
+}
+
+// A real server that has nine days of agents behind it: a daily shape, this week
+// half as much again as last week; two agents, one scraped by two jobs, one that
+// began again; an hour without scrapes; what another fleet and unknown classes
+// offer.
+func TestPrometheusHistory(t *testing.T) {
+	now := time.Now().UTC().Truncate(time.Minute)
+	daily := dailyRate(now)
 	fleet, paths := testFleet(t)
-	source := &Prometheus{URL: collecttest.Prometheus(t, "", h.String()), Client: http.DefaultClient, Window: 5 * time.Minute}
+	source := &Prometheus{URL: collecttest.Prometheus(t, "", pastOf(now)), Client: http.DefaultClient, Window: 5 * time.Minute}
 	r, err := Run(t.Context(), source, fleet, Options{Now: now, Every: 30 * time.Minute, Quantile: 0.9})
 	if err != nil {
 		t.Fatal(err)

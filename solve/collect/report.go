@@ -75,6 +75,9 @@ func (r *Result) notes() []string {
 		case f.Shape == maxShape || f.Shape == 1/maxShape:
 			notes = append(notes, fmt.Sprintf("%s: last week's shape is at its limit of x %v", name, f.Shape))
 		}
+		if f := s.Forecast; f != nil && f.Measured < 0.8 {
+			notes = append(notes, fmt.Sprintf("%s: only %.0f %% of the last hour is measured", name, 100*f.Measured))
+		}
 		if s.EstimatedShare > 0.1 {
 			notes = append(notes, fmt.Sprintf("%s: the tokens of %.0f %% of the requests are estimates; engines report them if streams ask for usage (stream_options.include_usage)", name, 100*s.EstimatedShare))
 		}
