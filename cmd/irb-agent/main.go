@@ -29,7 +29,7 @@ const (
 // collected, where GOGC does not say it. What is in use is small, some 10 MB and
 // 10 KB per stream, so that Go's 100 would collect tens of times a second under
 // load: a tenth of all CPU time.
-const gcPercent = 300
+const gcPercent = 400
 
 // version and commit are set by the Makefile through -ldflags -X.
 var version, commit = "devel", ""
