@@ -62,7 +62,7 @@
 //	finalTolerance  1e-11  reduced cost of a pair at the end, relative to the mean cost
 //	smoothSlack     1e-9   price of an engine against its marginal, relative: rounding of loads
 //	gridTolerance   1e-7   both, where the polish does not arrive
-//	bypassSlack     1e-12  demand left on the bypass, relative to all demand
+//	bypassSlack     1e-13  demand left on the bypass, relative to all demand
 //	loadFuzz        1e-12  distance of a load from a kink or limit, relative
 //	gridShrink      1/16   a grid to the next one
 //	maxRounds       40     then errNotPolished: never a silent answer

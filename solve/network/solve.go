@@ -211,7 +211,7 @@ const polishTries = 100
 
 // bypassSlack is the part of all demand that may be left over by rounding; the
 // mean source has a supply of about 1.
-const bypassSlack = 1e-12
+const bypassSlack = 1e-13
 
 const gridShrink = 1.0 / 16
 
