@@ -29,6 +29,7 @@ type Attempt struct {
 	first    time.Time // zero: nothing has come
 	netUs    int64
 	expected int64 // us to the first sign
+	due      int64 // us to the first sign if no cache holds any of the prompt
 	work     int64 // in 1/1000 reference requests
 	frames   int   // of the answer, up to sampled
 	sampled  time.Time
@@ -39,15 +40,17 @@ type Attempt struct {
 func (c *Class) Begin(engine, i int, w Work, now time.Time) Attempt {
 	e := c.plan.endpoints[engine][i]
 	prompt := c.uncached(w.PromptTokens)
-	ns := float64(e.ttftPerTokenNs.Load())*prompt + float64(e.queueNs.Load())
+	perToken := float64(e.ttftPerTokenNs.Load())
+	ns := perToken*prompt + float64(e.queueNs.Load())
 	if !w.Stream {
 		ns += float64(e.tbotNs.Load()) * c.outputTokens
 	}
+	cachedNs := perToken * (c.prompt(w.PromptTokens) - prompt)
 	if w.Untimed {
-		ns = 0
+		ns, cachedNs = 0, 0
 	}
 	a := Attempt{
-		endpoint: e, class: c, began: now, netUs: c.netUs[engine], expected: int64(ns / 1000),
+		endpoint: e, class: c, began: now, netUs: c.netUs[engine], expected: int64(ns / 1000), due: int64((ns + cachedNs) / 1000),
 		work: int64(1000 * c.plan.engines[engine].referenceRequests(prompt, c.outputTokens)),
 	}
 	e.inFlight.Add(1)
@@ -55,7 +58,7 @@ func (c *Class) Begin(engine, i int, w Work, now time.Time) Attempt {
 	if a.expected > 0 {
 		e.waiting.Add(1)
 		e.waitingStartUs.Add(now.UnixMicro() + a.netUs)
-		e.waitingExpectedUs.Add(a.expected)
+		e.waitingExpectedUs.Add(a.due)
 	}
 	return a
 }
@@ -104,7 +107,7 @@ func (a *Attempt) settle() {
 	e := a.endpoint
 	e.waiting.Add(-1)
 	e.waitingStartUs.Add(-a.began.UnixMicro() - a.netUs)
-	e.waitingExpectedUs.Add(-a.expected)
+	e.waitingExpectedUs.Add(-a.due)
 }
 
 // sample adds an observed latency and what it was expected to be.

@@ -43,7 +43,7 @@ type Endpoint struct {
 	// start times and of what they are expected to take.
 	waiting           atomic.Int64
 	waitingStartUs    atomic.Int64
-	waitingExpectedUs atomic.Int64
+	waitingExpectedUs atomic.Int64 // without a cache: those that miss it wait longest
 
 	breaker breaker
 	pushed  busyMark

@@ -158,9 +158,42 @@ func (p *peers) limitLoss(weights []float64, s *Settings) (panicking bool) {
 	return false
 }
 
+// limitMoves raises the weights of endpoints that are slow, not faulty, until
+// the work that they lose, its caches left behind, fits into the capacity that
+// the plan leaves at the others. Where all are nearly full, taking from the
+// slower one makes the other the slower one, and traffic swings for ever.
+func (p *peers) limitMoves(now time.Time, weights []float64) {
+	cold := 1.0
+	for _, c := range p.classes {
+		cold = max(cold, c.coldWork())
+	}
+	free := func(i int) float64 {
+		m := &p.members[i]
+		return m.capacity * weights[i] * max(0, 1-p.plan.utilization(m.engine))
+	}
+	room := 0.0
+	for i := range p.members {
+		room += free(i)
+	}
+	for i := range p.members {
+		m := &p.members[i]
+		if m.away || weights[i] == 1 || !m.slow || m.endpoint.breaker.weight(now) < 1 {
+			continue
+		}
+		work := cold * m.capacity * p.plan.utilization(m.engine) * (1 - weights[i])
+		others := max(0, room-free(i))
+		if work > others {
+			weights[i] = 1 - (1-weights[i])*others/work
+			work = others
+		}
+		room -= work
+	}
+}
+
 // publish makes marks of the weights.
 func (p *peers) publish(now time.Time, s *Settings, report func(Change)) {
 	weights := p.wanted(now)
+	p.limitMoves(now, weights)
 	panicking := p.limitLoss(weights, s)
 	if panicking != p.panic {
 		p.panic = panicking

@@ -19,6 +19,7 @@ type penalty struct {
 	bad      time.Time // since when it is worse than its peers; zero: it is not
 	badAt    float64   // samples that its peers had then
 	why      string
+	slow     bool // for its latency, not for faults
 }
 
 const (
@@ -66,18 +67,18 @@ type comparison struct {
 func (m *member) step(now time.Time, dt time.Duration, peers comparison, s *Settings) bool {
 	p := &m.penalty
 	factor, why := 1.0, ""
-	well := false
+	well, slow := false, false
 	if bound := max(1, s.OutlierFactor*peers.ratio); !math.IsNaN(peers.ratio) && !math.IsNaN(m.judged.ratio) {
 		few := max(1, float64(s.MinSamples)/m.judged.samples)
 		if m.judged.ratio > few*bound && !m.busy {
-			factor = math.Pow(bound/m.judged.ratio, 2)
+			factor, slow = math.Pow(bound/m.judged.ratio, 2), true
 			why = fmt.Sprintf("latency is %.1f times the profile's, that of its peers %.1f times", m.judged.ratio, peers.ratio)
 		}
 		well = m.judged.ratio <= max(1, recovered*bound)
 	}
 	if bound := max(minErrors, s.OutlierFactor*peers.errors); !math.IsNaN(peers.errors) && !math.IsNaN(m.judged.errors) {
 		if m.judged.errors > bound {
-			factor = min(factor, 1-m.judged.errors)
+			factor, slow = min(factor, 1-m.judged.errors), false
 			why = fmt.Sprintf("%.0f %% of its answers are faults, of those of its peers %.0f %%", 100*m.judged.errors, 100*peers.errors)
 			well = false
 		}
@@ -94,6 +95,7 @@ func (m *member) step(now time.Time, dt time.Duration, peers comparison, s *Sett
 			return false
 		}
 		p.down(now, factor, why)
+		p.slow = slow
 		if p.weight() <= minWeight { // only what is sent from now on can make it last
 			later(&m.endpoint.countFrom, now.UnixNano())
 		}

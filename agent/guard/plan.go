@@ -229,11 +229,32 @@ func (c *Class) uncached(promptTokens float64) float64 {
 	if c.source == nil {
 		return promptTokens
 	}
-	if promptTokens <= 0 {
-		promptTokens = c.source.PromptTokens
-	}
-	return promptTokens * (1 - c.source.CachedFraction)
+	return c.prompt(promptTokens) * (1 - c.source.CachedFraction)
 }
+
+// prompt returns the prompt tokens; 0 stands for the mean of the source.
+func (c *Class) prompt(promptTokens float64) float64 {
+	if c.source != nil && promptTokens <= 0 {
+		return c.source.PromptTokens
+	}
+	return promptTokens
+}
+
+// coldWork returns how many times its work a mean request takes where no cache
+// holds its prompt.
+func (c *Class) coldWork() float64 {
+	if c.source == nil {
+		return 1
+	}
+	output := c.plan.spec.Snapshot.Policy.OutputTokenWork * c.outputTokens
+	if w := c.uncached(0) + output; w > 0 {
+		return (c.prompt(0) + output) / w
+	}
+	return 1
+}
+
+// utilization returns that of an engine by plan.
+func (p *Plan) utilization(engine int) float64 { return p.spec.Snapshot.Engines[engine].Utilization }
 
 // reach returns the numbers of the engines that the class may use, sorted.
 func (c *Class) reach() []int {
