@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/irb-project/irb/solve/model"
@@ -100,5 +101,37 @@ func expandAll(list []int, members [][]int32) []int {
 		}
 	}
 	slices.Sort(out)
+	return out
+}
+
+// Gather adds up flows of the whole, in order of pair, to flows of the pools.
+func (p *Pooling) Gather(flows []model.Flow) []model.Flow {
+	engine := make([]int32, len(p.whole.Engines))
+	for i, list := range p.engines {
+		for _, e := range list {
+			engine[e] = int32(i)
+		}
+	}
+	source := make([]int, len(p.whole.Sources))
+	for i, list := range p.sources {
+		for _, s := range list {
+			source[s] = i
+		}
+	}
+	sum := make(map[int]float64, len(flows))
+	s := 0
+	for _, f := range flows {
+		for f.Pair >= p.whole.Row[s+1] {
+			s++
+		}
+		i := source[s]
+		lo, hi := p.Row[i], p.Row[i+1]
+		j, _ := slices.BinarySearch(p.Col[lo:hi], engine[p.whole.Col[f.Pair]])
+		sum[lo+j] += f.RPS
+	}
+	out := make([]model.Flow, 0, len(sum))
+	for _, k := range slices.Sorted(maps.Keys(sum)) {
+		out = append(out, model.Flow{Pair: k, RPS: sum[k]})
+	}
 	return out
 }
