@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -12,11 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/irb-project/irb/solve/input"
-	"github.com/irb-project/irb/solve/model"
 	"github.com/irb-project/irb/solve/simulate"
 	"github.com/irb-project/irb/solve/simulate/report"
-	"github.com/irb-project/irb/solve/simulate/scenario"
-	"github.com/irb-project/irb/solve/simulate/traffic"
 )
 
 // simulateFlags are the flags of irbctl simulate.
@@ -80,7 +75,7 @@ func (a *app) simulate(ctx context.Context, f simulateFlags) error {
 	}
 	start := a.now()
 	results, err := simulate.RunAll(ctx, in, f.parallel, func(r *report.Result) {
-		fmt.Fprintf(a.stderr, "%s %s: %d requests, %s\n", r.Policy, r.Note, r.Offered, a.now().Sub(start).Round(10*time.Millisecond))
+		fmt.Fprintf(a.stderr, "%s: %d requests, %s\n", strings.TrimSpace(r.Policy+" "+r.Note), r.Offered, a.now().Sub(start).Round(10*time.Millisecond))
 	})
 	if err != nil {
 		return err
@@ -91,80 +86,33 @@ func (a *app) simulate(ctx context.Context, f simulateFlags) error {
 	return report.Table(a.stdout, results)
 }
 
-// loadSimulation reads the fleet, the scenario, its demand files and its trace.
-func (a *app) loadSimulation(f simulateFlags) (in simulate.Input, err error) {
+// loadSimulation reads the inputs and lets flags override the scenario.
+func (a *app) loadSimulation(f simulateFlags) (simulate.Input, error) {
 	badInput := func(err error) error { return &exitError{code: exitUsage, err: err} }
-	if in.Fleet, err = input.Read(f.paths); err != nil {
+	in, warnings, err := simulate.Load(f.paths, f.scenario)
+	a.warn(warnings)
+	if err != nil {
 		return in, badInput(err)
 	}
-	a.warn(in.Fleet.Warnings)
-	s := scenario.Default()
-	in.Scenario = &s
-	folder := ""
-	if f.scenario != "" {
-		folder = filepath.Dir(f.scenario)
-		text, err := a.readFile(f.scenario)
-		if err != nil {
-			return in, err
-		}
-		if in.Scenario, err = scenario.Parse(filepath.Base(f.scenario), text, in.Fleet); err != nil {
+	for _, name := range f.policies {
+		if err := simulate.CheckName(name); err != nil {
 			return in, badInput(err)
 		}
 	}
 	if f.policies != nil {
 		in.Scenario.Policies = f.policies
 	}
-	for _, name := range in.Scenario.Policies {
-		if err := simulate.CheckName(name); err != nil {
-			return in, badInput(err)
-		}
-	}
 	if f.hasSeed {
 		in.Scenario.Seed = f.seed
 	}
-	for _, step := range in.Scenario.Steps {
-		paths := f.paths
-		paths.Demand = beside(folder, step.File)
-		fleet, err := input.Read(paths)
+	if f.trace != "" {
+		warning, err := in.LoadTrace(f.trace)
 		if err != nil {
 			return in, badInput(err)
 		}
-		in.Steps = append(in.Steps, simulate.Step{AtS: step.AtS, Demand: fleet.Demand})
-	}
-	path := f.trace
-	if path == "" {
-		path = beside(folder, in.Scenario.Traffic.Trace)
-	}
-	if path == "" {
-		return in, nil
-	}
-	if in.Trace, err = a.loadTrace(path, in.Fleet, in.Scenario.Seed); err != nil {
-		return in, badInput(err)
+		if warning != "" {
+			a.warn([]string{warning})
+		}
 	}
 	return in, nil
-}
-
-// beside returns the path of a file that another one in a folder names.
-func beside(folder, path string) string {
-	if path == "" || filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(folder, path)
-}
-
-func (a *app) loadTrace(path string, fleet *model.Fleet, seed uint64) (*traffic.Trace, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	t, err := traffic.ReadTrace(filepath.Base(path), file)
-	if err != nil {
-		return nil, err
-	}
-	if t.Skipped > 0 {
-		a.warn([]string{fmt.Sprintf("%s: %d rows without a prompt are left out", filepath.Base(path), t.Skipped)})
-	}
-	simulate.Assign(t, fleet, seed)
-	return t, nil
 }

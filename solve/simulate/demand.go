@@ -124,13 +124,3 @@ func (d *demand) stream(in Input) traffic.Stream {
 		ThinkS: s.Traffic.ThinkS, AnswerS: slowest, SharedTokens: s.Traffic.SharedTokens,
 	})
 }
-
-// Assign gives the requests of a trace to the sources of a fleet, in proportion
-// to their demand; a conversation stays with one.
-func Assign(t *traffic.Trace, fleet *model.Fleet, seed uint64) {
-	var weights []float64
-	for _, row := range sourceRows(fleet) {
-		weights = append(weights, fleet.Demand[row].RPS)
-	}
-	t.Assign(weights, seed)
-}

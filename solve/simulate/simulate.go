@@ -144,6 +144,12 @@ func (w *world) reportConfig(p Policy) report.Config {
 	if p.Name == "irb" {
 		c.PeriodS = s.IRB.EveryS
 	}
+	for _, class := range l.fleet.Policy.Classes {
+		c.Classes = append(c.Classes, report.Class{Name: class.Name, Priority: class.Priority})
+	}
+	for _, row := range l.rows {
+		c.ClassOf = append(c.ClassOf, slices.IndexFunc(c.Classes, func(x report.Class) bool { return x.Name == l.fleet.Demand[row].Class }))
+	}
 	for e, at := range l.endpoints {
 		profile := l.configs[e].Profile
 		c.EngineOf = append(c.EngineOf, at.Engine)

@@ -28,6 +28,7 @@ type world struct {
 	flights  []*flight
 	free     []int32
 	live     int
+	ticks    int
 }
 
 // ailment is what scripted events have done to an endpoint.
@@ -112,7 +113,8 @@ func (w *world) handle(e event) error {
 		if err := w.policy.Tick(w.now); err != nil {
 			return err
 		}
-		w.agenda.add(w.now+w.policy.Interval(), tick, 0)
+		w.ticks++
+		w.agenda.add(float64(w.ticks)*w.policy.Interval(), tick, 0)
 	case begin, end:
 		w.script(e)
 	case arriveEngine:
@@ -183,6 +185,9 @@ func (w *world) deliver(f *flight) {
 	if w.ailments[e].down > 0 {
 		w.agenda.add(w.now+f.backS, refused, f.ID)
 		return
+	}
+	if f.Request.HeldTokens > 0 && f.Attempts == 1 {
+		w.engines[e].Hold(&f.Request.Prefix, f.Request.HeldTokens)
 	}
 	job := engine.Job{ID: f.ID, PromptTokens: f.Request.PromptTokens, OutputTokens: f.Request.OutputTokens, Prefix: &f.Request.Prefix}
 	if !w.engines[e].Submit(job, w.now) {

@@ -175,6 +175,12 @@ func (e *Engine) Submit(j Job, now float64) bool {
 	return true
 }
 
+// Hold puts that many tokens of a text into the cache, as if the engine had
+// served it.
+func (e *Engine) Hold(p *kv.Prefix, tokens float64) {
+	e.cache.Touch(p, int(tokens)/e.config.BlockTokens)
+}
+
 // refill starts what waits, first come first served, while there is room for
 // one more reference request and in the KV cache.
 func (e *Engine) refill() {

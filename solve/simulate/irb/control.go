@@ -37,9 +37,10 @@ type control struct {
 	fleet     *model.Fleet // what the next solve believes; its own copy
 	seen      []observation
 	rng       *rand.Rand
-	collectAt float64 // next
-	seenFrom  float64 // since when seen counts
-	solveAt   float64 // next
+	collectAt float64        // next
+	seenFrom  float64        // since when seen counts
+	solveAt   float64        // next
+	ready     []*model.Fleet // collected for the solves to come
 	previous  *snapshot.Snapshot
 	failed    error
 	periods   []Period
@@ -57,6 +58,10 @@ func newControl(c Config) *control {
 	k.fleet = distort(c.Fleet, c.Options.ProfileError)
 	k.solveAt = c.Options.EveryS
 	k.collectAt = k.solveAt - c.Options.StaleS
+	for k.collectAt <= 0 { // a solve whose inputs are from before the start
+		k.ready = append(k.ready, k.fleet)
+		k.collectAt += c.Options.EveryS
+	}
 	for i := range k.seen {
 		k.seen[i].keys = map[uint64]struct{}{}
 	}
@@ -125,19 +130,24 @@ func (k *control) answered(f *policy.Flight) {
 	o.cached += f.CachedTokens
 }
 
-// never is later than any simulation ends.
-var never = math.Inf(1)
-
-func (k *control) collectDue(now float64) bool { return !k.config.Options.Frozen && now >= k.collectAt }
-func (k *control) solveDue(now float64) bool   { return !k.config.Options.Frozen && now >= k.solveAt }
+func (k *control) collectDue(now float64) bool { return now >= k.collectAt-1e-6 }
+func (k *control) solveDue(now float64) bool   { return now >= k.solveAt-1e-6 }
 
 // collect takes what was seen as the demand to plan for, and health from how
 // many endpoints are up, never from latency.
 func (k *control) collect(now float64) {
 	span := now - k.seenFrom
-	k.seenFrom, k.collectAt = now, never
+	k.seenFrom = now
+	k.collectAt += k.config.Options.EveryS
+	last := k.fleet
+	if n := len(k.ready); n > 0 {
+		last = k.ready[n-1]
+	}
+	next := *last
+	next.Demand, next.Engines = slices.Clone(last.Demand), slices.Clone(last.Engines)
+	k.ready = append(k.ready, &next)
 	for i, row := range k.config.SourceRows {
-		d, o := &k.fleet.Demand[row], &k.seen[i]
+		d, o := &next.Demand[row], &k.seen[i]
 		d.RPS = o.requests / span
 		if o.requests > 0 {
 			d.PromptTokens, d.OutputTokens = o.prompt/o.requests, o.output/o.requests
@@ -153,8 +163,8 @@ func (k *control) collect(now float64) {
 		clear(keys)
 		*o = observation{keys: keys}
 	}
-	for i := range k.fleet.Engines {
-		e := &k.fleet.Engines[i]
+	for i := range next.Engines {
+		e := &next.Engines[i]
 		up := 0.0
 		numbers := k.config.Numbers[e.Name]
 		for _, n := range numbers {
@@ -169,9 +179,10 @@ func (k *control) collect(now float64) {
 // solve makes the next snapshot of what was collected; nil if there is none,
 // because demand cannot be served, or there is none.
 func (k *control) solve(now float64) (*snapshot.Snapshot, error) {
-	o := k.config.Options
-	k.solveAt = now + o.EveryS
-	k.collectAt = k.solveAt - o.StaleS
+	if len(k.periods) > 0 { // the first plan is of the fleet as described
+		k.solveAt += k.config.Options.EveryS
+		k.fleet, k.ready = k.ready[0], k.ready[1:]
+	}
 	k.endPeriod(now)
 	period := Period{AtS: now}
 	s, err := k.plan(now)

@@ -27,8 +27,6 @@ type Options struct {
 	// down: 0.3 takes every second source's demand times 1.3, the others' by
 	// 1.3, and engines for 1.3 times as fast or as slow as they are.
 	DemandError, ProfileError float64
-	// Frozen keeps the first plan: what guards alone do.
-	Frozen bool
 }
 
 // Config is what an irb is made for.

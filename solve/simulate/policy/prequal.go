@@ -29,8 +29,8 @@ const (
 )
 
 type pool struct {
-	probes []probe
-	size   int     // of the pool
+	coming []probe // answers on their way
+	probes []probe // answers that are there, the oldest first
 	reuse  float64 // times that an answer may be used
 	worst  bool    // whether the worst or the oldest is taken out next
 }
@@ -39,7 +39,7 @@ type probe struct {
 	endpoint int32
 	inFlight int
 	latencyS float64
-	fromS    float64 // when it arrived
+	fromS    float64 // when it arrives
 	uses     float64
 }
 
@@ -49,14 +49,11 @@ func NewPrequal(f *Fleet, seed uint64, s Signals) *Prequal {
 	p.pools = make([][]pool, f.Agents)
 	for a := range p.pools {
 		for _, src := range f.Sources {
-			n := float64(len(src.Eligible))
-			// In the paper the pool is small beside the servers.
-			size := min(prequalPool, max(2, int(n/2)))
-			reuse := math.Inf(1)
-			if spare := (1-float64(size)/max(n, 1))*prequalProbes - prequalRemove; spare > 0 {
-				reuse = max(1, (1+prequalDelta)/spare)
+			at := pool{reuse: math.Inf(1)}
+			if spare := (1-prequalPool/float64(len(src.Eligible)))*prequalProbes - prequalRemove; spare > 0 {
+				at.reuse = max(1, (1+prequalDelta)/spare)
 			}
-			p.pools[a] = append(p.pools[a], pool{size: size, reuse: reuse})
+			p.pools[a] = append(p.pools[a], at)
 		}
 	}
 	return p
@@ -66,24 +63,17 @@ func NewPrequal(f *Fleet, seed uint64, s Signals) *Prequal {
 func (p *Prequal) Route(f *Flight, now float64) (int32, Verdict) {
 	src := &p.fleet.Sources[f.Request.Source]
 	at := &p.pools[f.Agent][f.Request.Source]
-	at.expire(now)
-	hot := p.hotFrom(at, now)
+	at.arrive(now)
+	hot := p.hotFrom(at)
 	tie := p.rng.Uint64()
 	e, verdict := p.choose(f, now, func(e int32) float64 {
-		cost := math.Inf(1) // no answer of it: only if there is none of any
-		for i := range at.probes {
-			if x := &at.probes[i]; x.endpoint == e && x.fromS <= now {
-				c := x.latencyS + src.NetS[e]
-				if x.inFlight >= hot {
-					c = 1e9 + float64(x.inFlight)
-				}
-				cost = min(cost, c)
+		// The latest answer of an endpoint; one without comes last.
+		for i := len(at.probes) - 1; i >= 0; i-- {
+			if x := &at.probes[i]; x.endpoint == e {
+				return x.badness(hot) + src.NetS[e]
 			}
 		}
-		if math.IsInf(cost, 1) {
-			return 1e18 * (1 + hash(tie, e))
-		}
-		return cost
+		return 1e18 * (1 + hash(tie, e))
 	})
 	if verdict == Send {
 		at.use(e)
@@ -93,13 +83,20 @@ func (p *Prequal) Route(f *Flight, now float64) (int32, Verdict) {
 	return e, verdict
 }
 
+// badness orders answers: cold ones by latency, before hot ones by requests in
+// flight.
+func (x *probe) badness(hot int) float64 {
+	if x.inFlight >= hot {
+		return 1e9 + float64(x.inFlight)
+	}
+	return x.latencyS
+}
+
 // hotFrom returns the number in flight from which an endpoint is hot.
-func (p *Prequal) hotFrom(at *pool, now float64) int {
+func (p *Prequal) hotFrom(at *pool) int {
 	p.sorted = p.sorted[:0]
 	for i := range at.probes {
-		if at.probes[i].fromS <= now {
-			p.sorted = append(p.sorted, at.probes[i].inFlight)
-		}
+		p.sorted = append(p.sorted, at.probes[i].inFlight)
 	}
 	if len(p.sorted) == 0 {
 		return math.MaxInt
@@ -116,10 +113,7 @@ func (p *Prequal) probe(at *pool, src *Source, now float64) {
 		if !load.Up {
 			continue
 		}
-		if len(at.probes) == 2*at.size { // those on their way included
-			at.drop(0)
-		}
-		at.probes = append(at.probes, probe{
+		at.coming = append(at.coming, probe{
 			endpoint: e, inFlight: load.Running + load.Waiting, latencyS: load.LatencyS, fromS: now + src.NetS[e],
 		})
 	}
@@ -127,7 +121,20 @@ func (p *Prequal) probe(at *pool, src *Source, now float64) {
 
 func (at *pool) drop(i int) { at.probes = slices.Delete(at.probes, i, i+1) }
 
-func (at *pool) expire(now float64) {
+// arrive takes in the answers that have come and lets go of the old ones.
+func (at *pool) arrive(now float64) {
+	left := at.coming[:0]
+	for _, x := range at.coming {
+		if x.fromS > now {
+			left = append(left, x)
+			continue
+		}
+		if len(at.probes) == prequalPool {
+			at.drop(0)
+		}
+		at.probes = append(at.probes, x)
+	}
+	at.coming = left
 	for len(at.probes) > 0 && now-at.probes[0].fromS > prequalAgeS {
 		at.drop(0)
 	}
@@ -155,14 +162,8 @@ func (at *pool) remove(hot int) {
 		}
 		out := 0
 		if at.worst {
-			badness := func(x *probe) float64 {
-				if x.inFlight >= hot {
-					return 1e9 + float64(x.inFlight)
-				}
-				return x.latencyS
-			}
 			for i := range at.probes {
-				if badness(&at.probes[i]) > badness(&at.probes[out]) {
+				if at.probes[i].badness(hot) > at.probes[out].badness(hot) {
 					out = i
 				}
 			}

@@ -33,10 +33,36 @@ type Result struct {
 	// MovedShare is the share of the further turns of conversations that came to
 	// another endpoint than the turn before.
 	MovedShare  float64     `json:"moved_share"`
+	Classes     []Class     `json:"classes"`
 	Oscillation Oscillation `json:"oscillation"`
 	Engines     []string    `json:"engines"`
 	Bins        []Bin       `json:"bins"`
 	Periods     []Period    `json:"periods,omitempty"`
+}
+
+// Class is what became of one class.
+type Class struct {
+	Name     string `json:"name"`
+	Priority int    `json:"priority"`
+	Offered  int    `json:"offered"`
+	Answered int    `json:"answered"`
+	Good     int    `json:"good"` // within the SLO
+}
+
+// Lost returns the share of the requests of the highest priority that were not
+// answered.
+func (r *Result) Lost() float64 {
+	top, offered, answered := math.MinInt, 0, 0
+	for _, c := range r.Classes {
+		if c.Priority > top {
+			top, offered, answered = c.Priority, 0, 0
+		}
+		if c.Priority == top {
+			offered += c.Offered
+			answered += c.Answered
+		}
+	}
+	return ratio(float64(offered-answered), float64(offered))
 }
 
 // Quantiles are of answered requests.
@@ -101,6 +127,8 @@ type Config struct {
 	PeriodS            float64 // of irb; 0: none
 	Engines            []string
 	EngineOf           []int32   // by endpoint
+	Classes            []Class   // names and priorities
+	ClassOf            []int     // by source
 	PrefillMs          []float64 // by endpoint: time of one prompt token without load
 }
 
@@ -110,6 +138,7 @@ func NewCollector(c Config) *Collector {
 	k := &Collector{config: c, last: map[uint64]place{}, binTTFT: make([]float64, n), binTotal: make([]float64, n)}
 	k.result.Bins = make([]Bin, n)
 	k.result.Engines = c.Engines
+	k.result.Classes = slices.Clone(c.Classes)
 	for i := range k.result.Bins {
 		k.result.Bins[i].Sent = make([]int, len(c.Engines))
 	}
@@ -130,7 +159,12 @@ func (k *Collector) Offered(f *policy.Flight) {
 	k.result.Bins[k.bin(f)].Offered++
 	if k.counts(f) {
 		k.result.Offered++
+		k.class(f).Offered++
 	}
+}
+
+func (k *Collector) class(f *policy.Flight) *Class {
+	return &k.result.Classes[k.config.ClassOf[f.Request.Source]]
 }
 
 // Sent counts an attempt.
@@ -186,12 +220,14 @@ func (k *Collector) Answered(f *policy.Flight, now float64) {
 		return
 	}
 	k.result.Answered++
+	k.class(f).Answered++
 	k.ttft, k.latency = append(k.ttft, float32(ttft)), append(k.latency, float32(latency))
 	k.prompt += f.Request.PromptTokens
 	k.cached += f.CachedTokens
 	tbot := (latency - ttft) / max(1, f.Request.OutputTokens)
 	if (k.config.TTFTMs == 0 || ttft <= k.config.TTFTMs) && (k.config.TBOTMs == 0 || tbot <= k.config.TBOTMs) {
 		k.good++
+		k.class(f).Good++
 	}
 	if f.Request.Turn > 0 {
 		k.turns++

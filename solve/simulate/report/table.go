@@ -24,6 +24,7 @@ var columns = []struct {
 	{"moved", func(r *Result) string { return percent(r.MovedShare) }},
 	{"swing", func(r *Result) string { return r.Oscillation.String() }},
 	{"shed", func(r *Result) string { return percent(ratio(float64(r.Shed), float64(r.Offered))) }},
+	{"top class lost", func(r *Result) string { return percent(r.Lost()) }},
 	{"failed", func(r *Result) string { return percent(ratio(float64(r.Failed), float64(r.Offered))) }},
 	{"retries", func(r *Result) string { return percent(ratio(float64(r.Retries), float64(r.Offered))) }},
 }

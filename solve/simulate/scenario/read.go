@@ -78,9 +78,6 @@ func (s *Scenario) readIRB(t *input.Table) {
 	o := &s.IRB
 	o.EveryS = seconds(t, "every", time.Second, o.EveryS)
 	o.StaleS = seconds(t, "stale", 0, min(o.StaleS, o.EveryS/2))
-	if o.StaleS >= o.EveryS {
-		t.Problem("stale", "is %v s, want less than every, %v s", o.StaleS, o.EveryS)
-	}
 	o.Noise = t.Number("noise", 0, 2, o.Noise)
 	o.DemandError = t.Number("demand_error", 0, 10, o.DemandError)
 	o.ProfileError = t.Number("profile_error", 0, 10, o.ProfileError)

@@ -83,7 +83,7 @@ func Default() Scenario {
 		Policies: []string{"nearest", "round-robin", "least-requests", "prequal", "sglang", "llm-d", "legacy", "irb"},
 		IRB:      irb.Options{EveryS: 300, StaleS: 15, Noise: 0.05},
 	}
-	for _, gain := range []float64{0.05, 0.2, 0.5, 1} {
+	for _, gain := range []float64{0.1, 0.4, 1} {
 		for _, smoothing := range []float64{0.3, 1} {
 			s.Legacy = append(s.Legacy, policy.Gains{Gain: gain, Smoothing: smoothing, IntervalS: 15})
 		}

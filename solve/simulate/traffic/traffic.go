@@ -17,7 +17,10 @@ type Request struct {
 	Conversation uint64  // 0: it belongs to none
 	PromptTokens float64
 	OutputTokens float64
-	Prefix       kv.Prefix
+	// HeldTokens is what was said of a conversation that was under way at the
+	// start; who gets it first is taken to hold that much in its cache.
+	HeldTokens float64
+	Prefix     kv.Prefix
 }
 
 // Stream gives requests in order of time. What it fills in is the caller's but
@@ -90,6 +93,7 @@ type turn struct {
 	conversation uint64
 	prompt       float64 // tokens, as it would be without a random length
 	scale        float64 // of the conversation's lengths
+	held         float64 // tokens said before the start, if the turn before was
 }
 
 // userTokens is what a user says in a turn beside the answer before it.
@@ -143,6 +147,10 @@ func (s *Synthetic) Next(r *Request) bool {
 			next.number++
 			next.prompt += src.growth
 			next.at += s.options.AnswerS*output + s.options.ThinkS*s.rng.ExpFloat64()
+			next.held = 0
+			if t.at < 0 {
+				next.held = t.prompt*t.scale + output
+			}
 			s.push(next)
 		}
 		if t.at < 0 {
@@ -157,7 +165,7 @@ func (s *Synthetic) Next(r *Request) bool {
 func (s *Synthetic) fill(r *Request, t *turn, output float64) {
 	*r = Request{
 		AtS: t.at, Source: t.source, Turn: t.number, Conversation: t.conversation,
-		PromptTokens: max(1, math.Round(t.prompt*t.scale)), OutputTokens: output,
+		PromptTokens: max(1, math.Round(t.prompt*t.scale)), OutputTokens: output, HeldTokens: t.held,
 		Prefix: kv.Prefix{Conversation: t.conversation},
 	}
 	if s.options.SharedTokens > 0 {
