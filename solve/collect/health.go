@@ -45,7 +45,8 @@ func (r *replicas) connected(engine, endpoint string, up bool) {
 	r.byURL[engine][endpoint] = r.byURL[engine][endpoint] || up
 }
 
-// into sets the health of every engine whose endpoints are all known of. One
+// into sets the health of every engine whose endpoints are all known of, unless
+// it is set. One
 // that is unknown is neither up nor lost, so nothing is said of its engine.
 func (r *replicas) into(s *Signals) {
 	for _, e := range r.engines {
@@ -53,7 +54,7 @@ func (r *replicas) into(s *Signals) {
 		scrapes, scraped := count(e.Endpoints, func(u string) (bool, bool) { up, ok := r.byHost[e.Name][hostPort(u)]; return up, ok })
 		connects, connected := count(e.Endpoints, func(u string) (bool, bool) { up, ok := r.byURL[e.Name][u]; return up, ok })
 		switch {
-		case n == 0:
+		case s.Health[e.Name].Of != "": // the operator's query goes first
 		case r.several[e.Name]:
 			s.notef("engine %q has a name that stands for several replicas; how many there should be is not known: give its health with --health-query", e.Name)
 		case scraped:

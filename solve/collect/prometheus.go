@@ -59,6 +59,7 @@ func (p *Prometheus) Signals(ctx context.Context, fleet *model.Fleet, o Options)
 		p.offered, p.tokens,
 		func(ctx context.Context, s *Signals) error { return p.keys(ctx, s, keyWindowFor(o.Every)) },
 		p.rtts,
+		p.asked,
 		func(ctx context.Context, s *Signals) error { return p.health(ctx, s, fleet) },
 		p.agents,
 	} {
@@ -172,8 +173,8 @@ func (p *Prometheus) rtts(ctx context.Context, s *Signals) error {
 	return err
 }
 
-// health reads which replicas are up: from the operator's query, else from the
-// server's own scrapes of the endpoints, else from the agents' connects.
+// health reads which replicas are up: from the server's own scrapes of the
+// endpoints, else from the agents' connects.
 func (p *Prometheus) health(ctx context.Context, s *Signals, fleet *model.Fleet) error {
 	up := newReplicas(fleet)
 	hosts, engines := hostsOf(fleet)
@@ -194,6 +195,11 @@ func (p *Prometheus) health(ctx context.Context, s *Signals, fleet *model.Fleet)
 		up.connected(x.labels["engine"], x.labels["endpoint"], x.value > 0)
 	}
 	up.into(s)
+	return nil
+}
+
+// asked reads the health of engines that the operator's query tells of.
+func (p *Prometheus) asked(ctx context.Context, s *Signals) error {
 	if p.HealthQuery == "" {
 		return nil
 	}

@@ -118,6 +118,56 @@ func TestAllEnginesLost(t *testing.T) {
 	}
 }
 
+// Only what is known of all of an engine's endpoints is its health.
+func TestReplicas(t *testing.T) {
+	fleet, _ := testFleet(t) // a-1 has two endpoints
+	one, two := fleet.Engines[0].Endpoints[0], fleet.Engines[0].Endpoints[1]
+	for name, test := range map[string]struct {
+		see  func(r *replicas)
+		want float64 // -1: unknown
+	}{
+		"nothing":    {func(*replicas) {}, -1},
+		"one of two": {func(r *replicas) { r.connected("a-1", one, false) }, -1},
+		"both":       {func(r *replicas) { r.connected("a-1", one, false); r.connected("a-1", two, true) }, 0.5},
+		"one agent cannot reach one": {func(r *replicas) {
+			r.connected("a-1", one, true)
+			r.connected("a-1", one, false)
+			r.connected("a-1", two, true)
+		}, 1},
+		"a stranger is up": {func(r *replicas) { r.connected("a-1", one, false); r.connected("a-1", "http://6.6.6.6:8000", true) }, -1},
+		"scrapes go first": {func(r *replicas) {
+			r.connected("a-1", one, true)
+			r.connected("a-1", two, true)
+			r.scraped("a-1", hostPort(one), false)
+			r.scraped("a-1", hostPort(two), true)
+		}, 0.5},
+		"a scrape of one is not enough": {func(r *replicas) {
+			r.connected("a-1", one, true)
+			r.connected("a-1", two, true)
+			r.scraped("a-1", hostPort(one), false)
+		}, 1},
+		"a name of several": {func(r *replicas) { r.connected("a-1", one+" at 10.0.0.7", true) }, -1},
+	} {
+		s, r := newSignals(), newReplicas(fleet)
+		test.see(r)
+		r.into(s)
+		got, known := s.Health["a-1"]
+		if !known {
+			got.Fraction = -1
+		}
+		if got.Fraction != test.want {
+			t.Errorf("%s: %v, want %v", name, got.Fraction, test.want)
+		}
+	}
+	s, r := newSignals(), newReplicas(fleet)
+	s.Health["a-1"] = Health{0.25, "--health-query"}
+	r.connected("a-1", one+" at 10.0.0.7", true)
+	r.into(s)
+	if s.Health["a-1"].Fraction != 0.25 || len(s.Notes) != 0 {
+		t.Errorf("%+v, want what the query says, and no note", s)
+	}
+}
+
 func TestHostPort(t *testing.T) {
 	for endpoint, want := range map[string]string{
 		"http://10.0.0.1:8000": "10.0.0.1:8000", "http://a.example": "a.example:80", "https://a.example": "a.example:443", "http://[::1]:8": "[::1]:8",
