@@ -147,3 +147,15 @@ func TestReach(t *testing.T) {
 		t.Error("what was seen long ago is still told")
 	}
 }
+
+// BenchmarkOffered is what a request pays for being counted.
+func BenchmarkOffered(b *testing.B) {
+	c := New(time.Now).NewDemand("f", "c", time.Now).Class("chat")
+	b.ReportAllocs()
+	for n := uint64(0); b.Loop(); n++ {
+		c.Offered(n%1000, false)
+		c.Tokens(PromptTokens, FromUsage, 900)
+		c.Tokens(CachedTokens, FromUsage, 500)
+		c.Tokens(OutputTokens, FromUsage, 250)
+	}
+}

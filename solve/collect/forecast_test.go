@@ -168,3 +168,13 @@ func TestForecastWithGaps(t *testing.T) {
 		t.Errorf("no traffic at all: %+v", f)
 	}
 }
+
+// BenchmarkForecast is one source with eight days of steps of 5 minutes.
+func BenchmarkForecast(b *testing.B) {
+	y := series(8*24*perHour+2*perHour, sun)
+	for b.Loop() {
+		if _, ok := forecast(y, testStep, hour, 0.9); !ok {
+			b.Fatal("no forecast")
+		}
+	}
+}
