@@ -3,7 +3,6 @@ package explain
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -17,9 +16,9 @@ import (
 // counted, and stand in the file.
 const rowsShown = 24
 
-// Summary prints what a solve found: per source its demand, latency and
+// Summary says what a solve found: per source its demand, latency and
 // engines, per engine its plan and price, and how well it is proved.
-func Summary(w io.Writer, s *snapshot.Snapshot, elapsed time.Duration) error {
+func Summary(s *snapshot.Snapshot, elapsed time.Duration) *report.Report {
 	r := &report.Report{}
 	r.Append(SourceTable(s))
 	r.Append(EngineTable(s))
@@ -37,7 +36,7 @@ func Summary(w io.Writer, s *snapshot.Snapshot, elapsed time.Duration) error {
 	if f.Coverage != "" {
 		r.Line("%s", f.Coverage)
 	}
-	return r.WriteText(w)
+	return r
 }
 
 func hasPrevious(s *snapshot.Snapshot) bool {

@@ -58,6 +58,7 @@ or bad input.`,
 	flags.StringVar(&f.format, "format", "text", "text, markdown or json")
 	flags.StringVar(&f.html, "html", "", "write a page to this file instead; - for standard output")
 	flags.StringVar(&f.maxMove, "max-move", "100%", "share of the traffic that may move; exit 1 beyond")
+	completeFormat(cmd)
 	return cmd
 }
 

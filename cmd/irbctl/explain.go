@@ -4,8 +4,10 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/irb-project/irb/agent/snapshot"
 	"github.com/irb-project/irb/explain"
@@ -75,6 +77,8 @@ With --request it says where one request goes, by the agents' own code; with
 	flags.StringVar(&f.html, "html", "", "write a page to this file instead; - for standard output")
 	f.model.register(flags)
 	f.request.register(flags)
+	completeFormat(cmd)
+	completeNames(cmd)
 	return cmd
 }
 
@@ -107,8 +111,11 @@ func (a *app) explain(ctx context.Context, path string, f explainFlags) error {
 	return a.printSnapshot(s, f)
 }
 
+// formats are the values of --format.
+func formats() []string { return []string{"text", "markdown", "json"} }
+
 func checkFormat(format string) error {
-	if format != "text" && format != "markdown" && format != "json" {
+	if !slices.Contains(formats(), format) {
 		return usageError("--format is %q, want text, markdown or json", format)
 	}
 	return nil
@@ -136,7 +143,17 @@ func (a *app) printReport(r *report.Report, format string) error {
 	if format == "markdown" {
 		return r.WriteMarkdown(a.stdout)
 	}
-	return r.WriteText(a.stdout)
+	return a.writeReport(a.stdout, r)
+}
+
+// writeReport prints text, coloured on a terminal unless the environment asks
+// for none (https://no-color.org).
+func (a *app) writeReport(w io.Writer, r *report.Report) error {
+	file, ok := w.(*os.File)
+	if ok && term.IsTerminal(int(file.Fd())) && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb" {
+		return r.WriteColour(w)
+	}
+	return r.WriteText(w)
 }
 
 // readSnapshot reads a weight file, - for standard input, and checks that it

@@ -258,7 +258,9 @@ func (a *app) reportSolve(f solveFlags, s *snapshot.Snapshot, elapsed time.Durat
 	if f.output == "-" {
 		w = a.stderr
 	}
-	explain.Summary(w, s, elapsed)
+	if err := a.writeReport(w, explain.Summary(s, elapsed)); err != nil {
+		return err
+	}
 	if f.output != "-" {
 		fmt.Fprintf(w, "wrote %s: snapshot %d, expires %s\n", f.output, s.Sequence, s.Expires.Format(time.RFC3339))
 	}

@@ -82,3 +82,41 @@ func TestKeygenAsksTwice(t *testing.T) {
 		t.Error("a key was written")
 	}
 }
+
+func TestColourOnATerminalOnly(t *testing.T) {
+	weights := solved(t, twoRegions)
+	for _, c := range []struct {
+		env    map[string]string
+		colour bool
+	}{
+		{nil, true},
+		{map[string]string{"NO_COLOR": "1"}, false},
+		{map[string]string{"TERM": "dumb"}, false},
+	} {
+		user, program := openTerminal(t)
+		a := &app{stdin: program, stdout: program, stderr: program, getenv: func(key string) string { return c.env[key] }}
+		shown := make(chan []byte)
+		go func() {
+			// The last sentence; the terminal stays open.
+			var all []byte
+			for piece := make([]byte, 4096); !bytes.Contains(all, []byte("irbctl verify does that")); {
+				n, err := user.Read(piece)
+				if all = append(all, piece[:n]...); err != nil {
+					break
+				}
+			}
+			shown <- all
+		}()
+		if code := a.execute([]string{"explain", weights}); code != exitOK {
+			t.Fatalf("exit %d", code)
+		}
+		if got := bytes.Contains(<-shown, []byte("\x1b[")); got != c.colour {
+			t.Errorf("environment %v: coloured is %v, want %v", c.env, got, c.colour)
+		}
+	}
+	var r run
+	r.expect(t, exitOK, "", "explain", weights)
+	if bytes.Contains([]byte(r.stdout), []byte("\x1b[")) {
+		t.Errorf("coloured where no terminal is:\n%s", r.stdout)
+	}
+}

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"errors"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -43,6 +45,26 @@ after all
 `
 	if b.String() != want {
 		t.Errorf("text is\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+func TestColour(t *testing.T) {
+	var plain, coloured strings.Builder
+	if err := errors.Join(sample().WriteText(&plain), sample().WriteColour(&coloured)); err != nil {
+		t.Fatal(err)
+	}
+	got := coloured.String()
+	for _, want := range []string{
+		"\x1b[1mengines of us-east\x1b[0m\n",
+		"  \x1b[4mengine\x1b[0m  \x1b[4mreq/s\x1b[0m   \x1b[4mof it\x1b[0m\n",
+		"\x1b[2m... and 2 engines\x1b[0m\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%q", want, got)
+		}
+	}
+	if bare := regexp.MustCompile("\x1b\\[[0-9]m").ReplaceAllString(got, ""); bare != plain.String() {
+		t.Errorf("without colour it is\n%s\nwant\n%s", bare, plain.String())
 	}
 }
 
