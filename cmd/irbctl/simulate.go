@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -9,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/irb-project/irb/agent/snapshot"
 	"github.com/irb-project/irb/solve/input"
 	"github.com/irb-project/irb/solve/simulate"
+	"github.com/irb-project/irb/solve/simulate/page"
 	"github.com/irb-project/irb/solve/simulate/report"
 )
 
@@ -24,6 +28,7 @@ type simulateFlags struct {
 	hasSeed  bool
 	parallel int
 	json     bool
+	html     string
 }
 
 func (a *app) simulateCommand() *cobra.Command {
@@ -62,6 +67,7 @@ Exit codes: 0 done, 1 failure, 2 usage or bad input.`,
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of all chance instead of the scenario's")
 	flags.IntVar(&f.parallel, "parallel", runtime.GOMAXPROCS(0), "policies simulated at a time")
 	flags.BoolVar(&f.json, "json", false, "print figures and curves as JSON")
+	flags.StringVar(&f.html, "html", "", "also write the table and curves over time there, as a page that loads nothing")
 	return cmd
 }
 
@@ -79,6 +85,15 @@ func (a *app) simulate(ctx context.Context, f simulateFlags) error {
 	})
 	if err != nil {
 		return err
+	}
+	if f.html != "" {
+		var b bytes.Buffer
+		if err := page.Write(&b, cmp.Or(in.Scenario.Name, "Simulation"), results); err != nil {
+			return err
+		}
+		if err := snapshot.WriteFile(f.html, b.Bytes()); err != nil {
+			return err
+		}
 	}
 	if f.json {
 		return a.printJSON(results)

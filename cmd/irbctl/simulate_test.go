@@ -58,7 +58,11 @@ func TestSimulate(t *testing.T) {
 			}
 		})
 	}
-	code, out, errs := run(fleet, "--scenario", scenario, "--json", "--seed", "5")
+	written := filepath.Join(t.TempDir(), "p.html")
+	code, out, errs := run(fleet, "--scenario", scenario, "--json", "--seed", "5", "--html", written)
+	if html, err := os.ReadFile(written); err != nil || !strings.Contains(string(html), "Share of each engine, irb") {
+		t.Errorf("no page: %v", err)
+	}
 	var results []struct {
 		Policy  string
 		Offered int

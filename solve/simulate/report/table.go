@@ -41,24 +41,27 @@ func (o Oscillation) String() string {
 	return fmt.Sprintf("%s in %.0f s", percent(o.Swing), o.PeriodS)
 }
 
+// Cells returns the table of policies: its head, then a row per policy.
+func Cells(results []*Result) (head []string, rows [][]string) {
+	for _, c := range columns {
+		head = append(head, c.name)
+	}
+	for _, r := range results {
+		row := make([]string, len(columns))
+		for i, c := range columns {
+			row[i] = c.value(r)
+		}
+		rows = append(rows, row)
+	}
+	return head, rows
+}
+
 // Table prints the policies side by side.
 func Table(w io.Writer, results []*Result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for i, c := range columns {
-		if i > 0 {
-			fmt.Fprint(t, "\t")
-		}
-		fmt.Fprint(t, c.name)
-	}
-	fmt.Fprintln(t)
-	for _, r := range results {
-		for i, c := range columns {
-			if i > 0 {
-				fmt.Fprint(t, "\t")
-			}
-			fmt.Fprint(t, c.value(r))
-		}
-		fmt.Fprintln(t)
+	head, rows := Cells(results)
+	for _, row := range append([][]string{head}, rows...) {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
 	return t.Flush()
 }
@@ -66,21 +69,12 @@ func Table(w io.Writer, results []*Result) error {
 // Markdown prints the same table for a README.
 func Markdown(w io.Writer, results []*Result) error {
 	var b strings.Builder
-	row := func(cell func(i int) string) {
-		for i := range columns {
-			b.WriteString("| " + cell(i) + " ")
-		}
-		b.WriteString("|\n")
-	}
-	row(func(i int) string { return columns[i].name })
-	row(func(i int) string {
-		if i == 0 {
-			return "---"
-		}
-		return "---:"
-	})
-	for _, r := range results {
-		row(func(i int) string { return columns[i].value(r) })
+	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
+	head, rows := Cells(results)
+	line(head)
+	b.WriteString("|---|" + strings.Repeat("---:|", len(head)-1) + "\n")
+	for _, row := range rows {
+		line(row)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
