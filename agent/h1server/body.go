@@ -51,7 +51,7 @@ func (b *body) Close() error {
 }
 
 // end closes the body and returns how much of it was not read. It waits for a
-// reader that is under way, which the deadline of the handler bounds.
+// reader that is under way, which the deadline that the handler set bounds.
 func (b *body) end() (unread int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,6 +71,7 @@ func (b *body) buffered() bool {
 
 // bodyEnded is called when the whole request is read.
 func (c *conn) bodyEnded() {
+	c.dropBlankLines()
 	if len(c.unread) > 0 {
 		return // the next request is here: whoever sent it waits for both answers
 	}

@@ -1,6 +1,7 @@
 package h1server
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -14,10 +15,11 @@ import (
 
 // What a connection is doing.
 const (
-	fresh int32 = iota // accepted, nothing was read
-	idle               // waits for its next request
-	busy               // reads or answers one
-	ended              // was closed while nothing was under way
+	fresh   int32 = iota // accepted, nothing was read
+	idle                 // waits for its next request
+	reading              // has a part of the header of one
+	busy                 // answers one
+	ended                // was closed while nothing was under way
 )
 
 // bufferBytes is what one read takes: most requests with their bodies. A header
@@ -70,7 +72,11 @@ func (c *conn) serve() {
 			c.server.Other(c.handOver())
 			return
 		}
-		if err != nil || !c.respond(r, length) {
+		if err != nil {
+			break
+		}
+		c.state.Store(busy)
+		if !c.respond(r, length) {
 			break
 		}
 		if c.server.draining.Load() {
@@ -84,27 +90,32 @@ func (c *conn) serve() {
 
 // awaitRequest returns true when bytes of a request are here.
 func (c *conn) awaitRequest() bool {
-	if len(c.unread) == 0 {
+	if c.state.Load() == fresh {
+		_ = c.SetReadDeadline(time.Now().Add(c.server.HeaderTimeout)) // the read fails too
+		return c.fill() == nil && c.state.CompareAndSwap(fresh, reading)
+	}
+	for c.dropBlankLines(); len(c.unread) == 0; c.dropBlankLines() {
 		c.letGo()
 		c.limitWait()
 		if err := c.fill(); err != nil {
 			return false
 		}
 	}
-	return c.state.CompareAndSwap(idle, busy) || c.state.CompareAndSwap(fresh, busy)
+	return c.state.CompareAndSwap(idle, reading)
 }
 
-// limitWait sets the deadline of the wait for a request. It is moved when a
-// quarter of it is used up: moving costs more than looking.
+// dropBlankLines drops ends of lines between requests: some clients send one
+// after a body that its length does not count (RFC 9112, 2.2).
+func (c *conn) dropBlankLines() { c.unread = bytes.TrimLeft(c.unread, "\r\n") }
+
+// limitWait sets the deadline of the wait for the next request. It is set late
+// by a quarter and moved when less than the limit is left: moving costs more
+// than looking, and a client counts on the limit when it reuses a connection.
 func (c *conn) limitWait() {
 	now := time.Now()
 	limit := c.server.IdleTimeout
-	if c.state.Load() == fresh {
-		_ = c.SetReadDeadline(now.Add(c.server.HeaderTimeout))
-		return
-	}
-	if c.otherUntil.Swap(false) || c.idleUntil.Sub(now) < limit*3/4 {
-		c.idleUntil = now.Add(limit)
+	if c.otherUntil.Swap(false) || c.idleUntil.Sub(now) < limit {
+		c.idleUntil = now.Add(limit + limit/4)
 		_ = c.Conn.SetReadDeadline(c.idleUntil) // the read that follows fails too
 	}
 }
@@ -164,7 +175,7 @@ func (c *conn) fillSocket() error {
 func (c *conn) handOver() net.Conn {
 	head := append([]byte(nil), c.unread...)
 	c.letGo()
-	_ = c.Conn.SetReadDeadline(time.Time{}) // net/http sets its own
+	_ = c.Conn.SetDeadline(time.Time{}) // net/http sets its own
 	return &handedOver{Conn: c.Conn, head: head}
 }
 
@@ -197,25 +208,40 @@ func closeWrite(c net.Conn) error {
 // cannot serve another.
 func (c *conn) respond(r *http.Request, length int64) (again bool) {
 	w := c.newResponse(r, length)
+	returned := false
 	defer func() {
+		// The client gets its answer, or its end, before a reader of the body is
+		// awaited, who may wait for the client.
+		if returned {
+			again = w.finish()
+		} else { // it panicked, or ended its goroutine
+			if p := recover(); p != nil && p != http.ErrAbortHandler {
+				c.server.Log.Error("panic in a handler", "panic", p, "stack", string(debug.Stack()))
+			}
+			w.drop()
+			c.Conn.Close()
+		}
 		unread := w.body.end()
 		c.watch.end()
 		w.ctx.End(nil)
-		if p := recover(); p != nil {
-			w.drop()
-			if p != http.ErrAbortHandler {
-				c.server.Log.Error("panic in a handler", "panic", p, "stack", string(debug.Stack()))
-			}
-			again = false
-			return
-		}
-		again = w.finish()
-		again = c.skip(unread) && again
-		clear(c.header)
-		clear(c.answer)
+		again = again && c.skip(unread)
+		c.header, c.answer = cleared(c.header), cleared(c.answer)
 	}()
 	c.server.Handler.ServeHTTP(w, w.request)
+	returned = true
 	return true
+}
+
+// keptFields is how large a header's map may be to be used again. A map does not
+// shrink, and a client that waits should not hold much memory.
+const keptFields = 64
+
+func cleared(h http.Header) http.Header {
+	if len(h) > keptFields {
+		return http.Header{}
+	}
+	clear(h)
+	return h
 }
 
 const (

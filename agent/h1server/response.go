@@ -62,14 +62,19 @@ func (w *response) SetReadDeadline(t time.Time) error {
 	return w.conn.SetReadDeadline(t)
 }
 
-// SetWriteDeadline bounds the writing of the answer. One that the connection has
-// from before stays if it leaves at least seven eighths of the time: a busy
-// connection would set it for each request.
+// SetWriteDeadline bounds the writing of the answer. It is set late by an eighth
+// of the time, and one that the connection has from before stays if it is no
+// earlier than t and no later than that: a busy connection would set it for each
+// request.
 func (w *response) SetWriteDeadline(t time.Time) error {
 	w.limited = true
 	c := w.conn
-	if !t.IsZero() && !c.writeUntil.After(t) && t.Sub(c.writeUntil) < time.Until(t)/8 {
-		return nil
+	if left := time.Until(t); left > 0 {
+		latest := t.Add(left / 8)
+		if !c.writeUntil.Before(t) && !c.writeUntil.After(latest) {
+			return nil
+		}
+		t = latest
 	}
 	c.writeUntil = t
 	return c.Conn.SetWriteDeadline(t)

@@ -20,9 +20,10 @@ import (
 // Server serves the connections of listeners.
 //
 // Its handlers may do with a request and a ResponseWriter what net/http allows,
-// with two exceptions: the two Header maps are used again for the next request,
-// so none may be kept after the handler has returned (their values may); and
-// there is no Hijacker, since a request for an upgrade goes to net/http.
+// with these exceptions: the two Header maps are used again for the next request,
+// so none may be kept after the handler has returned (their values may); there is
+// no Hijacker, since a request for an upgrade goes to net/http; trailers must be
+// announced; and the request's context has no values.
 type Server struct {
 	Handler http.Handler
 	// Other takes over a connection that is for net/http. Its Read begins with
@@ -31,7 +32,8 @@ type Server struct {
 	// HeaderTimeout bounds the wait for the first request of a connection and
 	// for the rest of a header that has begun.
 	HeaderTimeout time.Duration
-	// IdleTimeout bounds the wait for the next request.
+	// IdleTimeout is how long a connection waits for its next request, at least;
+	// it may be a quarter longer.
 	IdleTimeout time.Duration
 	Log         *slog.Logger // of panics
 
@@ -89,12 +91,13 @@ func (s *Server) StartDrain() {
 	s.endIdle(idle)
 }
 
-// Fresh says whether a connection was accepted that has sent nothing yet.
+// Fresh says whether a connection was accepted that has sent nothing yet, or one
+// is sending the header of a request, which may turn out to be for Other.
 func (s *Server) Fresh() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
-		if c.state.Load() == fresh {
+		if state := c.state.Load(); state == fresh || state == reading {
 			return true
 		}
 	}

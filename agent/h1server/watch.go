@@ -1,6 +1,8 @@
 package h1server
 
 import (
+	"errors"
+	"os"
 	"sync"
 	"time"
 )
@@ -49,21 +51,29 @@ func (l *watch) begin() {
 func (l *watch) look() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.wanted || l.reading {
+	if !l.wanted || l.reading || l.has {
 		return
 	}
 	l.reading = true
 	ctx := &l.w.ctx
-	_ = l.conn.SetReadDeadline(time.Time{}) // the read fails too
-	l.mu.Unlock()
-	n, _ := l.conn.Conn.Read(l.next[:])
-	l.mu.Lock()
+	n, err := l.read()
+	for n == 0 && !l.stopping && errors.Is(err, os.ErrDeadlineExceeded) {
+		n, err = l.read() // the handler set a deadline as the body ended
+	}
 	l.reading = false
 	l.has = n > 0
 	if n == 0 && !l.stopping {
 		ctx.End(nil)
 	}
 	l.over.Broadcast()
+}
+
+// read reads with the lock let go.
+func (l *watch) read() (int, error) {
+	_ = l.conn.SetReadDeadline(time.Time{}) // the read fails too
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	return l.conn.Conn.Read(l.next[:])
 }
 
 // longAgo is a deadline that ends a read at once.
