@@ -239,3 +239,36 @@ func (p *Plan) warnModelApart() {
 		}
 	}
 }
+
+// warnBeyondProfile warns where split work drives the prompts or the outputs of
+// an engine beyond what its profile tells: processor sharing ends at max
+// utilization, a table at its last point, and from there on the slope goes on.
+func (p *Plan) warnBeyondProfile() {
+	if p.Work != model.WorkSplit {
+		return
+	}
+	prompts, outputs := make([]float64, len(p.Engines)), make([]float64, len(p.Engines))
+	for s, source := range p.Sources {
+		for _, f := range p.Reader.Flows(s) {
+			e := p.Col[f.Pair]
+			prompts[e] += f.RPS * source.PromptTokens
+			outputs[e] += f.RPS * source.OutputTokens
+		}
+	}
+	warn := func(e int, what string, load float64, sink *profile.Sink, table profile.Curve) {
+		_, end := sink.ProcessorSharing()
+		if n := len(table.V); n > 1 {
+			end = sink.Capacity * table.V[n-1]
+		}
+		if end > 0 && load > end*(1+1e-6) {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("%s: %s run at %s of the rate that the profile's own mix has at utilization 1, and the profile tells up to %s; beyond, its slope is taken to go on",
+				p.Engines[e].Name, what, figure.Percent(load/sink.Capacity), figure.Percent(end/sink.Capacity)))
+		}
+	}
+	for e, node := range p.Engines {
+		if node.Prefill != nil {
+			warn(e, "prompts", prompts[e], node.Prefill, p.Profile(e).TTFT)
+			warn(e, "outputs", outputs[e], node.Output, p.Profile(e).TBOT)
+		}
+	}
+}

@@ -72,6 +72,7 @@ func solveCompiled(ctx context.Context, compiled *model.Compiled, progress func(
 		Reader: reason.NewReader(compiled, solution), Elapsed: time.Since(start),
 	}
 	plan.warnModelApart()
+	plan.warnBeyondProfile()
 	return plan, nil
 }
 

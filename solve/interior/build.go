@@ -188,20 +188,23 @@ func (b *program) addRow(j int) {
 	}
 	lo := max(0, r.Min)
 	b.q.b[b.row(j)] += lo / b.unit[j]
-	switch sink := r.Sink; {
-	case sink == nil || !b.goal.latency:
+	sink := r.Sink
+	if sink == nil || !b.goal.latency {
 		b.addPiece(j, 0, 0, r.Max-lo)
-	case sink.ProcessorSharing() > 0:
-		b.addPiece(j, 0, 0, r.Max)
-		b.q.share(sharing{sink.ProcessorSharing() * b.unit[j] / b.worth, sink.Capacity / b.unit[j]})
-	default:
-		for _, hi := range append(sink.Kinks(), r.Max) {
-			if hi = min(hi, r.Max); hi > lo {
-				_, first := sink.Marginal(lo)
-				last, _ := sink.Marginal(hi)
-				b.addPiece(j, first, max(0, last-first)/(hi-lo), hi-lo)
-				lo = hi
-			}
+		return
+	}
+	if c, end := sink.ProcessorSharing(); c > 0 {
+		end = min(end, r.Max)
+		b.addPiece(j, 0, 0, end)
+		b.q.share(sharing{c * b.unit[j] / b.worth, sink.Capacity / b.unit[j]})
+		lo = end
+	}
+	for _, hi := range append(sink.Kinks(), r.Max) {
+		if hi = min(hi, r.Max); hi > lo {
+			_, first := sink.Marginal(lo)
+			last, _ := sink.Marginal(hi)
+			b.addPiece(j, first, max(0, last-first)/(hi-lo), hi-lo)
+			lo = hi
 		}
 	}
 }

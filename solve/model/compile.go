@@ -313,15 +313,22 @@ func (c *Compiled) addSinks() error {
 // addSplitSinks makes one sink over the prompt tokens and one over the output
 // tokens that an engine computes per second. Each may reach the whole work
 // limit, which is beyond utilization 1 of its own; the joint limit is a row of
-// its own. Processor sharing has no latency there: each of its sinks ends at
-// the engine's max utilization. An output token is outputWork units of work.
+// its own. Processor sharing has no latency there: from the engine's max
+// utilization on it goes on with its slope, as a table does beyond its last
+// point, so that no engine has a limit but the joint one. An output token is
+// outputWork units of work.
 func (e *EngineNode) addSplitSinks(p profile.Profile, outputWork float64) (err error) {
 	sink := func(refTokens, limit, scale float64, c profile.Curve) (*profile.Sink, error) {
 		capacity := e.Capacity / e.ReferenceWork * refTokens // tokens/s of the reference mix at utilization 1
+		formula := limit
 		if c.PS {
-			limit = min(limit, capacity*(e.Limit/e.Capacity))
+			formula = min(limit, capacity*(e.Limit/e.Capacity))
 		}
-		return profile.NewSink(capacity, limit, scale, []profile.Curve{c}, []float64{1})
+		s, err := profile.NewSink(capacity, formula, scale, []profile.Curve{c}, []float64{1})
+		if err != nil {
+			return nil, err
+		}
+		return s.ExtendTo(limit), nil
 	}
 	if e.Prefill, err = sink(p.PromptTokens, e.Limit, 1/p.PromptTokens, p.TTFT); err != nil {
 		return err

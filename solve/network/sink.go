@@ -27,8 +27,8 @@ type slopePiece struct {
 func newSmooth(s *profile.Sink, flowUnit, priceUnit float64) *smooth {
 	size := 1 / flowUnit
 	c := &smooth{limit: s.Limit * size}
-	if s.ProcessorSharing() > 0 {
-		c.ps, c.size = s.ProcessorSharing()/priceUnit, s.Capacity*size
+	if ps, _ := s.ProcessorSharing(); ps > 0 {
+		c.ps, c.size = ps/priceUnit, s.Capacity*size
 		c.pieces = []slopePiece{{hi: c.limit}}
 		return c
 	}

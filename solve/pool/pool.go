@@ -108,7 +108,8 @@ func shapeOf(n *model.EngineNode, seed maphash.Seed) uint64 {
 		if sink == nil {
 			continue
 		}
-		shape += maphash.Comparable(seed, [4]float64{float64(-1 - i), sink.Capacity, sink.Limit, sink.ProcessorSharing()})
+		ps, end := sink.ProcessorSharing()
+		shape += maphash.Comparable(seed, [5]float64{float64(-1 - i), sink.Capacity, sink.Limit, ps, end})
 		for j, y := range append([]float64{0, sink.Limit}, sink.Kinks()...) {
 			left, right := sink.Marginal(y)
 			shape += maphash.Comparable(seed, [5]float64{float64(i), float64(j), y, left, right})

@@ -3,6 +3,7 @@ package profile
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 )
 
@@ -22,7 +23,30 @@ type Sink struct {
 	Capacity float64 // K, work/s at utilization 1
 	Limit    float64 // C, work/s that may be planned, > 0 and finite
 	ps       float64 // D = ps Y/(K-Y) if > 0
-	pieces   []piece // in order of load, at least one; none if ps > 0
+	pieces   []piece // in order of load, at least one; if ps > 0, what comes after it
+}
+
+// ExtendTo returns a sink that reaches further: the delay goes on with the slope
+// that it has at Limit, as a table's does beyond its last point.
+func (s *Sink) ExtendTo(limit float64) *Sink {
+	if limit <= s.Limit {
+		return s
+	}
+	out := *s
+	out.Limit = limit
+	if s.ps == 0 {
+		out.pieces = slices.Clone(s.pieces)
+		q := &out.pieces[len(out.pieces)-1]
+		q.hi = limit
+		q.last = q.at(limit) + q.slope*limit
+		return &out
+	}
+	room := s.Capacity - s.Limit
+	q := piece{lo: s.Limit, hi: limit, delay: s.Delay(s.Limit), slope: s.ps * (s.Capacity / room) / room}
+	q.first, _ = s.Marginal(s.Limit)
+	q.last = q.at(limit) + q.slope*limit
+	out.pieces = []piece{q}
+	return &out
 }
 
 // piece is D(Y) = delay + slope (Y - lo) for loads in [lo, hi]. Anchored at lo
@@ -160,10 +184,15 @@ func (s *Sink) find(y float64) int {
 	return lo
 }
 
+// shares says whether the delay at load y is the formula of processor sharing.
+func (s *Sink) shares(y float64) bool {
+	return s.ps > 0 && (len(s.pieces) == 0 || y <= s.pieces[0].lo)
+}
+
 // Delay returns D at load y, in ms per unit of work. Beyond Limit a table goes
 // on with its last slope; processor sharing is +Inf from Capacity on.
 func (s *Sink) Delay(y float64) float64 {
-	if s.ps > 0 {
+	if s.shares(y) {
 		if y >= s.Capacity {
 			return math.Inf(1)
 		}
@@ -179,7 +208,7 @@ func (s *Sink) Value(y float64) float64 { return y * s.Delay(y) }
 // in ms per unit of work. At 0 the left derivative is that of the right, at
 // Limit the right one is +Inf.
 func (s *Sink) Marginal(y float64) (left, right float64) {
-	if s.ps > 0 {
+	if s.shares(y) {
 		if y >= s.Capacity {
 			return math.Inf(1), math.Inf(1)
 		}
@@ -207,11 +236,11 @@ func (s *Sink) Marginal(y float64) (left, right float64) {
 // [lo, hi] of the inverse of F': lo = hi where F' grows strictly through p;
 // hi > lo where F is linear with slope p (a flat profile, p = 0).
 func (s *Sink) Load(p float64) (lo, hi float64) {
-	if s.ps > 0 {
+	n := len(s.pieces)
+	if s.ps > 0 && (n == 0 || p <= s.pieces[0].first) {
 		y := s.loadPS(p)
 		return y, y
 	}
-	n := len(s.pieces)
 	i, j := 0, n
 	for i < j { // first piece with last >= p
 		mid := (i + j) / 2
@@ -239,16 +268,17 @@ func (s *Sink) Load(p float64) (lo, hi float64) {
 // loadPS solves ps (1/(1-v)² - 1) = p: with t = p/ps and s = sqrt(1+t),
 // v = 1 - 1/s = t/(s (s+1)), which loses no digits at small t.
 func (s *Sink) loadPS(p float64) float64 {
-	last, _ := s.Marginal(s.Limit)
+	_, end := s.ProcessorSharing()
+	last, _ := s.Marginal(end)
 	if p >= last {
-		return s.Limit
+		return end
 	}
 	if p <= 0 {
 		return 0
 	}
 	t := p / s.ps
 	r := math.Sqrt(1 + t)
-	return min(s.Limit, s.Capacity*(t/(r*(r+1))))
+	return min(end, s.Capacity*(t/(r*(r+1))))
 }
 
 // Conjugate returns F*(p) = max over y in [0, Limit] of p y - F(y), in
@@ -268,6 +298,14 @@ func (s *Sink) Kinks() []float64 {
 	return kinks
 }
 
-// ProcessorSharing returns c > 0 where the delay is the formula
-// D(v) = c v/(1-v), and 0 where it is piecewise linear.
-func (s *Sink) ProcessorSharing() float64 { return s.ps }
+// ProcessorSharing returns c > 0 and the load up to which the delay is the
+// formula D(v) = c v/(1-v), and 0 where it is piecewise linear throughout.
+func (s *Sink) ProcessorSharing() (c, end float64) {
+	switch {
+	case s.ps == 0:
+		return 0, 0
+	case len(s.pieces) > 0:
+		return s.ps, s.pieces[0].lo
+	}
+	return s.ps, s.Limit
+}

@@ -48,7 +48,11 @@ func randomSinks(t *testing.T, n int, f func(*rand.Rand, *Sink)) {
 			v, y = noisy(rng, 2+rng.IntN(30), .2)
 			b = convexFit(v, y)
 		}
-		f(rng, delaySink(t, capacity, limit, a, b))
+		s := delaySink(t, capacity, limit, a, b)
+		if trial%2 == 1 {
+			s = s.ExtendTo(limit + 2*capacity*rng.Float64())
+		}
+		f(rng, s)
 	}
 }
 

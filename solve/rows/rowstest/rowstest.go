@@ -108,14 +108,15 @@ func Engine(name string, rps, maxUtilization float64, split bool, ttft, tbot pro
 	capacity := rps * refWork
 	n := model.EngineNode{Name: name, ReferenceWork: refWork, Capacity: capacity, Limit: capacity * maxUtilization}
 	sink := func(capacity, limit, scale float64, curves []profile.Curve, weight []float64) *profile.Sink {
+		formula := limit
 		if curves[0].PS {
-			limit = min(limit, capacity*maxUtilization)
+			formula = min(limit, capacity*maxUtilization)
 		}
-		s, err := profile.NewSink(capacity, limit, scale, curves, weight)
+		s, err := profile.NewSink(capacity, formula, scale, curves, weight)
 		if err != nil {
 			panic(err) // a fault of the generator
 		}
-		return s
+		return s.ExtendTo(limit)
 	}
 	if split {
 		n.Prefill = sink(rps*refPrompt, n.Limit, 1/refPrompt, []profile.Curve{ttft}, []float64{1})
