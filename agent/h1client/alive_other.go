@@ -4,6 +4,6 @@ package h1client
 
 import "net"
 
-// alive cannot look without waiting here; a closed connection is found when it
-// is used.
-func alive(net.Conn) bool { return true }
+// look cannot look without waiting here; a closed connection is found when it is
+// used.
+func look(net.Conn) (alive func() bool) { return alwaysAlive }

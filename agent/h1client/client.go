@@ -49,6 +49,7 @@ type conn struct {
 	client     *Client
 	generation int
 	reader     *bufio.Reader
+	alive      func() bool
 	limit      int64 // bytes that may still be read; a header must not be endless
 	reused     bool
 	since      time.Time // in idle since
@@ -59,10 +60,6 @@ const (
 	// maxHeaderBytes bounds the header of an answer, interim ones included.
 	maxHeaderBytes = 256 << 10
 	noLimit        = 1<<63 - 1
-	// freshEnough is how long a connection may have been idle to be used
-	// without a look at it: a server closes after seconds, so it would be bad
-	// luck.
-	freshEnough = 100 * time.Millisecond
 )
 
 var errHeaderTooLarge = errors.New("header of the answer is too large")
@@ -128,8 +125,9 @@ func (c *Client) get(ctx context.Context) (*conn, error) {
 		if cn, generation = c.pop(); cn == nil {
 			break
 		}
-		idle := time.Since(cn.since)
-		if idle < c.IdleTimeout && (idle < freshEnough || alive(cn.Conn)) {
+		// Also one that was used a moment ago is looked at: bytes that nobody
+		// asked for would be taken for the answer to this request.
+		if time.Since(cn.since) < c.IdleTimeout && cn.alive() {
 			cn.reused = true
 			return cn, nil
 		}
@@ -139,7 +137,7 @@ func (c *Client) get(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	cn := &conn{Conn: raw, client: c, generation: generation}
+	cn := &conn{Conn: raw, client: c, generation: generation, alive: look(raw)}
 	cn.reader = bufio.NewReaderSize(cn, readBufferBytes)
 	return cn, nil
 }
@@ -310,7 +308,7 @@ func (x *exchange) finish(keep bool) {
 			keep = false
 		}
 	}
-	if !keep || x.conn.reader.Buffered() > 0 {
+	if !keep || !x.conn.drained() {
 		x.conn.Close()
 		return
 	}

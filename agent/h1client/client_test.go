@@ -231,11 +231,8 @@ func TestClosedIdleConnectionIsNoticed(t *testing.T) {
 	})
 	roundTrip(t, c, request(t, "POST", "x"))
 	<-closed
-	c.mu.Lock()
-	c.idle[0].since = c.idle[0].since.Add(-2 * freshEnough)
-	c.mu.Unlock()
 	for range 1000 { // the end of the connection is on its way
-		if !alive(c.idle[0].Conn) {
+		if !c.idle[0].alive() {
 			break
 		}
 		time.Sleep(time.Millisecond)
