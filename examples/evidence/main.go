@@ -3,6 +3,7 @@
 // loop of fifty solves, and prints the tables of the README as Markdown.
 //
 //	go run ./examples/evidence
+//	go run ./examples/evidence -standin 1000   # the engine of the simulation beside a stand-in over HTTP
 package main
 
 import (
@@ -44,8 +45,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	folder := flags.String("examples", "examples", "folder of the examples")
 	shorten := flags.Float64("shorten", 1, "divide all durations by this: a quick look, with other figures")
+	real := flags.Int("standin", 0, "instead: send so many requests to a stand-in engine over HTTP, and compare")
 	if err := flags.Parse(args); err != nil {
 		return 2
+	}
+	if *real > 0 {
+		if err := againstStandin(ctx, *real, stdout); err != nil {
+			fmt.Fprintln(stderr, "evidence:", err)
+			return 1
+		}
+		return 0
 	}
 	if !(*shorten >= 1) || flags.NArg() > 0 {
 		fmt.Fprintln(stderr, "evidence: want no arguments and -shorten of at least 1")

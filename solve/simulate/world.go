@@ -40,9 +40,8 @@ type ailment struct {
 // flight is a request and where it is.
 type flight struct {
 	policy.Flight
-	backS   float64 // network time from the endpoint to the gateway
-	begun   bool    // its first token has left the engine
-	outcome policy.Outcome
+	backS float64 // network time from the endpoint to the gateway
+	begun bool    // its first token has left the engine
 }
 
 // Load implements policy.Signals.

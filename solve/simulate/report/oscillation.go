@@ -18,6 +18,9 @@ const (
 	// minCorrelation is the autocorrelation from which a share counts as
 	// periodic; shorter series need more, three standard deviations of noise.
 	minCorrelation = 0.2
+	// maxPeriod in bins is the longest period told: beyond it, what is left of
+	// the trend and of scripted events looks like one.
+	maxPeriod = trendBins / 2
 )
 
 // oscillation estimates swing and period. Per engine, the share of attempts per
@@ -25,7 +28,8 @@ const (
 // arrivals is white and sums to r(k) near 0; a lag P where r is highest after
 // its first value below -minCorrelation/2 is a period if r(P) is at least
 // minCorrelation. Of the variance the part r(P) is then periodic, and a sine of
-// variance s² swings by 2 sqrt(2) s from peak to peak.
+// variance s² swings by 2 sqrt(2) s from peak to peak. Periods from 20 s to 450 s
+// are found.
 func oscillation(bins []Bin, engines []string) Oscillation {
 	var worst Oscillation
 	for e, name := range engines {
@@ -80,7 +84,7 @@ func swingOf(x []float64) (swing float64, period int) {
 	need := max(minCorrelation, 3/math.Sqrt(float64(n)))
 	best, fallen := 0.0, false
 	// A period must be there three times.
-	for k := 1; k <= n/3; k++ {
+	for k := 1; k <= min(maxPeriod, n/3); k++ {
 		r := correlate(x, k) / variance
 		if r < -need/2 {
 			fallen = true
