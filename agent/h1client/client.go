@@ -25,7 +25,9 @@ import (
 // ErrStale is wrapped by the error of a request that met a kept connection
 // which the server had closed meanwhile: it got no byte of an answer, and can be
 // sent again on a new connection. All other kept connections are closed, since
-// a server that restarted has closed them too.
+// a server that restarted has closed them too. A connection that ends later than
+// such a server's refusal takes ended during the request, which is no excuse for
+// the server.
 var ErrStale = errors.New("kept connection was closed by the server")
 
 // Client sends requests to one address.
@@ -52,7 +54,7 @@ type conn struct {
 	alive      func() bool
 	limit      int64 // bytes that may still be read; a header must not be endless
 	reused     bool
-	since      time.Time // in idle since
+	since      time.Time // in idle since, or used since if it was kept
 }
 
 const (
@@ -60,6 +62,9 @@ const (
 	// maxHeaderBytes bounds the header of an answer, interim ones included.
 	maxHeaderBytes = 256 << 10
 	noLimit        = 1<<63 - 1
+	// staleWithin is how long the end of a connection that was closed before the
+	// request may take to arrive: the longest way there and back, with room.
+	staleWithin = time.Second
 )
 
 var errHeaderTooLarge = errors.New("header of the answer is too large")
@@ -99,7 +104,7 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 	if cause := context.Cause(r.Context()); cause != nil {
 		return nil, cause
 	}
-	if cn.reused && x.silent {
+	if cn.reused && x.silent && time.Since(cn.since) < staleWithin {
 		c.CloseIdleConnections()
 		return nil, &staleError{err}
 	}
@@ -127,8 +132,9 @@ func (c *Client) get(ctx context.Context) (*conn, error) {
 		}
 		// Also one that was used a moment ago is looked at: bytes that nobody
 		// asked for would be taken for the answer to this request.
-		if time.Since(cn.since) < c.IdleTimeout && cn.alive() {
-			cn.reused = true
+		now := time.Now()
+		if now.Sub(cn.since) < c.IdleTimeout && cn.alive() {
+			cn.reused, cn.since = true, now
 			return cn, nil
 		}
 		cn.Close()

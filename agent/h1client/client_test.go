@@ -208,6 +208,22 @@ func TestStale(t *testing.T) {
 	}
 }
 
+// TestLateEndIsNotStale: a server that dies over a request has not closed an idle
+// connection.
+func TestLateEndIsNotStale(t *testing.T) {
+	c := raw(t, func(n int, c net.Conn, r *bufio.Reader) {
+		if skip(r) == nil {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+			skip(r)
+			time.Sleep(staleWithin + 10*time.Millisecond)
+		}
+	})
+	roundTrip(t, c, request(t, "POST", "x"))
+	if _, err := c.RoundTrip(request(t, "POST", "x")); err == nil || errors.Is(err, ErrStale) {
+		t.Errorf("got %v, want an error that is not ErrStale", err)
+	}
+}
+
 // TestFirstConnectionIsNotStale: on a new connection the same failure is the
 // server's.
 func TestFirstConnectionIsNotStale(t *testing.T) {

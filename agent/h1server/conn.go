@@ -226,14 +226,15 @@ func (c *conn) respond(r *http.Request, length int64) (again bool) {
 		w.ctx.End(nil)
 		again = again && c.skip(unread)
 		c.header, c.answer = cleared(c.header), cleared(c.answer)
+		c.watch.w = nil // a client that waits should hold nothing of its last request
 	}()
 	c.server.Handler.ServeHTTP(w, w.request)
 	returned = true
 	return true
 }
 
-// keptFields is how large a header's map may be to be used again. A map does not
-// shrink, and a client that waits should not hold much memory.
+// keptFields is how large a header's map may be to be used again: a map does not
+// shrink.
 const keptFields = 64
 
 func cleared(h http.Header) http.Header {

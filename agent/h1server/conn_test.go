@@ -2,10 +2,12 @@ package h1server
 
 import (
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"runtime"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -186,4 +188,61 @@ func TestFreshWhileReading(t *testing.T) {
 	if _, _, err := c.answer(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestWaitingConnectionHoldsNothing of its last request.
+func TestWaitingConnectionHoldsNothing(t *testing.T) {
+	s, address := listen(t, handlers["echo"])
+	c := dial(t, address)
+	c.send(post("hello"))
+	if _, _, err := c.answer(); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for waiting := range s.conns {
+		for waiting.state.Load() != idle {
+			time.Sleep(time.Millisecond)
+		}
+		if waiting.watch.w != nil || len(waiting.header)+len(waiting.answer) > 0 {
+			t.Errorf("holds %+v, %v, %v", waiting.watch.w, waiting.header, waiting.answer)
+		}
+	}
+}
+
+// failingListener cannot accept at first.
+type failingListener struct {
+	net.Listener
+	failures int
+}
+
+func (l *failingListener) Accept() (net.Conn, error) {
+	if l.failures > 0 {
+		l.failures--
+		return nil, syscall.EMFILE
+	}
+	return l.Listener.Accept()
+}
+
+// TestAcceptGoesOn: a lack of descriptors passes.
+func TestAcceptGoesOn(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{
+		Handler: handlers["echo"], HeaderTimeout: time.Minute, IdleTimeout: time.Minute, Log: slog.New(slog.DiscardHandler),
+	}
+	ended := make(chan error)
+	go func() { ended <- s.Serve(&failingListener{l, 3}) }()
+	c := dial(t, l.Addr().String())
+	c.send(post("hello"))
+	if _, body, err := c.answer(); err != nil || body != "hello" {
+		t.Errorf("%q %v", body, err)
+	}
+	l.Close()
+	if err := <-ended; err != http.ErrServerClosed {
+		t.Errorf("ended with %v", err)
+	}
+	s.Close()
 }

@@ -18,7 +18,7 @@ const watchAfter = 5 * time.Millisecond
 type watch struct {
 	conn  *conn
 	timer *time.Timer
-	w     *response
+	w     *response // of the request that is answered
 
 	mu       sync.Mutex
 	over     sync.Cond // reading is false
