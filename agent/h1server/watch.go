@@ -57,8 +57,8 @@ func (l *watch) look() {
 	l.reading = true
 	ctx := &l.w.ctx
 	n, err := l.read()
-	for n == 0 && !l.stopping && errors.Is(err, os.ErrDeadlineExceeded) {
-		n, err = l.read() // the handler set a deadline as the body ended
+	for !l.stopping && l.meansNothing(n, err) {
+		n, err = l.read()
 	}
 	l.reading = false
 	l.has = n > 0
@@ -66,6 +66,15 @@ func (l *watch) look() {
 		ctx.End(nil)
 	}
 	l.over.Broadcast()
+}
+
+// meansNothing says whether a read has got a part of a blank line between
+// requests, or was ended by a deadline that the handler set as the body ended.
+func (l *watch) meansNothing(n int, err error) bool {
+	if n > 0 {
+		return l.next[0] == '\r' || l.next[0] == '\n'
+	}
+	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // read reads with the lock let go.

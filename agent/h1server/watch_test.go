@@ -2,6 +2,7 @@ package h1server
 
 import (
 	"io"
+	"net/http"
 	"testing"
 	"time"
 )
@@ -47,4 +48,30 @@ func TestDeadlineWhileWatching(t *testing.T) {
 		t.Fatal("nobody hears that the client left")
 	}
 	c.watch.end()
+}
+
+// TestClientLeavesBehindBlankLine: a client that ends its body with a line that
+// its length does not count can cancel too.
+func TestClientLeavesBehindBlankLine(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"at once": 0, "later": 4 * watchAfter} {
+		began, left := make(chan bool), make(chan bool)
+		_, address := listen(t, func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			close(began)
+			<-r.Context().Done()
+			close(left)
+		})
+		c := dial(t, address)
+		c.send(post("hello"))
+		<-began
+		time.Sleep(wait)
+		c.send("\r\n")
+		time.Sleep(2 * watchAfter)
+		c.conn.Close()
+		select {
+		case <-left:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: the handler never heard of it", name)
+		}
+	}
 }
