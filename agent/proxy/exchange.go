@@ -192,13 +192,14 @@ func (x *exchange) closeIfDraining() {
 
 // extendWrite gives the next write its time. A total for the answer would kill
 // long streams; a limit per write ends only those whose client does not read.
-// The deadline is moved when a quarter of it is used up, not on each write.
+// The deadline is set a quarter late and moved when less than the limit is left
+// of it, not on each write.
 func (x *exchange) extendWrite() {
 	limit := x.writeTimeout
 	now := x.proxy.now()
-	if x.writeLimit.Sub(now) > limit*3/4 {
+	if x.writeLimit.Sub(now) >= limit {
 		return
 	}
-	x.writeLimit = now.Add(limit)
+	x.writeLimit = now.Add(limit + limit/4)
 	_ = x.control.SetWriteDeadline(x.writeLimit) // a writer without deadlines needs none
 }

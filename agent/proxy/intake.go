@@ -111,7 +111,8 @@ func bodyTimeout() *answer {
 	}
 }
 
-// slowReader reads the client's body with a limit on silence. At the end the
+// slowReader reads the client's body with a limit on silence, which acts up to a
+// quarter late: it is moved when less than the limit is left. At the end the
 // limit is lifted: the server goes on reading the connection to notice a client
 // that leaves.
 type slowReader struct {
@@ -121,8 +122,8 @@ type slowReader struct {
 }
 
 func (s *slowReader) Read(p []byte) (int, error) {
-	if now := s.x.proxy.now(); s.until.Sub(now) < s.limit*3/4 {
-		s.until = now.Add(s.limit)
+	if now := s.x.proxy.now(); s.until.Sub(now) < s.limit {
+		s.until = now.Add(s.limit + s.limit/4)
 		_ = s.x.control.SetReadDeadline(s.until) // a reader without deadlines needs none
 	}
 	n, err := s.x.request.Body.Read(p)
