@@ -56,4 +56,3 @@ func TestDeadlinesAreNeverEarly(t *testing.T) {
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
-
