@@ -122,6 +122,51 @@ func TestSpillingBeforeTheEngineIsFull(t *testing.T) {
 	}
 }
 
+// An engine that carries nothing for the source may be faster without load, as
+// b-1 here, whose room is priced at 100 ms; then a-1 is not called the fastest.
+func TestTheFastestInUseIsNotCalledTheFastest(t *testing.T) {
+	nan := float32(math.NaN())
+	for _, test := range []struct {
+		name string
+		rtt  float32
+		want string
+	}{
+		{"faster", 1, "a-1, the fastest in use without load, is at its limit"},
+		{"slower", 3, "a-1, the fastest without load, is at its limit"},
+		{"out of reach", nan, "a-1, the fastest without load, is at its limit"},
+	} {
+		c := twoRegions(t, profile.Spec{TTFTMs: []float64{80}, TBOTMs: []float64{12}, Queueing: "none"}, 1)
+		fleet := *c.Fleet
+		fleet.Engines = append(fleet.Engines, model.Engine{Name: "b-1", Region: "region-b", Profile: "p", CapacityRPS: 10, Health: 1})
+		fleet.Latency = model.Latency{
+			From: []string{"us-east", "us-west"}, To: []string{"region-a", "region-b", "region-c"},
+			RTTMs: []float32{2, test.rtt, 65, nan, 2, 2},
+		}
+		c, err := model.Compile(&fleet, model.CompileOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		prices := map[string]float64{"a-1": 63 / 2048.0, "b-1": 100 / 2048.0, "c-1": 0}
+		rates := []map[string]float64{{"a-1": 100, "c-1": 20}, {"b-1": 10, "c-1": 30}}
+		sol := &model.Solution{ServedRPS: []float64{120, 40}, SourcePriceMs: []float64{3152 + 65, 3152 + 2}}
+		for _, e := range c.Engines {
+			sol.EnginePrice = append(sol.EnginePrice, prices[e.Name])
+		}
+		for s := range c.Sources {
+			for k := c.Row[s]; k < c.Row[s+1]; k++ {
+				if rps := rates[s][c.Engines[c.Col[k]].Name]; rps > 0 {
+					sol.Flows = append(sol.Flows, model.Flow{Pair: k, RPS: rps})
+				}
+			}
+		}
+		r := NewReader(c, sol)
+		used, unused := r.Options(0, 3)
+		if text := r.Weights(0, used, unused)[1].Text; !strings.Contains(text, test.want) {
+			t.Errorf("%s: the reason of c-1 lacks %q: %s", test.name, test.want, text)
+		}
+	}
+}
+
 func TestOnlyEligible(t *testing.T) {
 	r := flatPlan(t)
 	used, unused := r.Options(1, 3)

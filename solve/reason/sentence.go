@@ -59,8 +59,8 @@ func (t *teller) split(o Option) (code, text string) {
 			return CodeAtLimit, fmt.Sprintf("%s is at its limit (%s); one more request from %s costs %s ms at %s: %s.%s",
 				name, t.load(o), t.source(), figure.Ms(t.r.sol.SourcePriceMs[t.s]), either(len(t.used)), t.comparison(), t.next())
 		}
-		return CodeQueueing, fmt.Sprintf("%s is the fastest without load, yet it is not filled to its limit (%s): one more request there would wait %s ms itself and delay the others by %s ms together, so that it costs %s ms at %s: %s.%s%s",
-			name, t.load(o), figure.Ms(o.Cost.Delay), figure.Ms(o.Cost.Externality+o.Cost.Kink), figure.Ms(t.r.sol.SourcePriceMs[t.s]), either(len(t.used)), t.comparison(), t.edge(o), t.next())
+		return CodeQueueing, fmt.Sprintf("%s is the fastest %s, yet it is not filled to its limit (%s): one more request there would wait %s ms itself and delay the others by %s ms together, so that it costs %s ms at %s: %s.%s%s",
+			name, t.fastest(first), t.load(o), figure.Ms(o.Cost.Delay), figure.Ms(o.Cost.Externality+o.Cost.Kink), figure.Ms(t.r.sol.SourcePriceMs[t.s]), either(len(t.used)), t.comparison(), t.edge(o), t.next())
 	}
 	return CodeSpill, fmt.Sprintf("%s takes %s req/s of %s because %s: %s.%s%s",
 		name, figure.Rate(o.RPS), t.source(), t.whyNotAll(first), t.whyAsGood(o, first), t.edge(o), t.next())
@@ -70,7 +70,7 @@ func (t *teller) split(o Option) (code, text string) {
 func (t *teller) whyNotAll(first Option) string {
 	switch {
 	case t.r.AtLimit(first.Engine):
-		return fmt.Sprintf("%s, the fastest without load, is at its limit (%s)", t.name(first), t.load(first))
+		return fmt.Sprintf("%s, the fastest %s, is at its limit (%s)", t.name(first), t.fastest(first), t.load(first))
 	case first.Cost.Share > tieMs:
 		return fmt.Sprintf("a share or cap stops %s at %s req/s of it", t.name(first), figure.Rate(first.RPS))
 	}
@@ -164,6 +164,17 @@ func (t *teller) preferred() Option {
 		}
 	}
 	return best
+}
+
+// fastest says among which engines the preferred one is the fastest: one that
+// carries nothing for this source, as it is full or far, may be faster still.
+func (t *teller) fastest(first Option) string {
+	for k := t.r.c.Row[t.s]; k < t.r.c.Row[t.s+1]; k++ {
+		if t.r.c.CostMs[k] < t.r.c.CostMs[first.Pair]-tieMs {
+			return "in use without load"
+		}
+	}
+	return "without load"
 }
 
 // comparison lists what makes the same cost at each used engine:
