@@ -5,14 +5,14 @@ VERSION ?= 0.1.0
 COMMIT  ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 # How long each fuzz test runs in `make test`.
-FUZZTIME ?= 3s
+FUZZTIME ?= 2s
 
 .PHONY: help setup build demo test lint unit static fuzz bench soak clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
-setup: ## Install what is missing: C++ compiler, CLP headers, minisign
+setup: ## Install what is missing: C++ compiler, CLP headers, minisign, Prometheus, Chromium
 	@.ci/setup
 
 build: setup ## Build bin/irbctl (with CLP) and bin/irb-agent (static)
@@ -37,11 +37,13 @@ static: ## The agent without cgo; irbctl without CLP
 	CGO_ENABLED=0 $(GO) build -o bin/irbctl-nocgo ./cmd/irbctl && bin/irbctl-nocgo version && rm bin/irbctl-nocgo
 
 fuzz: setup ## Every fuzz test, FUZZTIME each
-	@set -e; for package in $$(git grep -l '^func Fuzz' -- '*_test.go' | xargs -n1 dirname | sort -u); do \
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; \
+	for package in $$(git grep -l '^func Fuzz' -- '*_test.go' | xargs -n1 dirname | sort -u); do \
+		$(GO) test -c -fuzz=Fuzz -o $$dir/fuzz ./$$package; \
 		for name in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$package/*_test.go | sed 's/func //'); do \
 			echo "fuzz $$package $$name"; \
-			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x ./$$package >/dev/null || \
-				{ $(GO) test -run "^$$name\$$" ./$$package; exit 1; }; \
+			(cd $$package && $$dir/fuzz -test.run '^$$' -test.fuzz "^$$name\$$" -test.fuzztime $(FUZZTIME) \
+				-test.fuzzminimizetime 1x -test.fuzzcachedir $$dir/found) >$$dir/log 2>&1 || { cat $$dir/log; exit 1; }; \
 		done; \
 	done
 
@@ -52,6 +54,7 @@ bench: build ## Benchmarks side by side with peers, some 20 minutes; no test dep
 	cd agent/bench/pickers && $(GO) run .
 	cd agent/bench/caddy && $(GO) build -trimpath -o ../../../bin/caddy .
 	$(GO) run ./agent/bench
+	$(GO) run ./agent/bench -reload
 
 soak: build ## Three agents under 200,000 requests, restarts and reloads, some 10 minutes
 	$(GO) run ./agent/bench -soak
