@@ -46,13 +46,16 @@ func (t *Table) Problem(key, format string, args ...any) {
 
 // Number returns a number from low to high, the default if the key is not there.
 func (t *Table) Number(key string, low, high, byDefault float64) float64 {
-	v := t.t.number(key, bounds{lo: min(low, 0), want: "a finite number"}, byDefault)
+	v := t.t.number(key, bounds{lo: min(low, 0), want: between(low, high)}, byDefault)
 	if v < low || v > high {
-		t.Problem(key, "is %s, want %s to %s", number(v), number(low), number(high))
+		t.Problem(key, "is %s, want %s", number(v), between(low, high))
 		return byDefault
 	}
 	return v
 }
+
+// between says what is wanted.
+func between(low, high float64) string { return number(low) + " to " + number(high) }
 
 // Numbers returns a list of numbers from low to high, the default if the key is
 // not there.
@@ -60,10 +63,10 @@ func (t *Table) Numbers(key string, low, high float64, byDefault []float64) []fl
 	if !t.t.has(key) {
 		return byDefault
 	}
-	list := t.t.numbers(key, bounds{want: "a finite number"})
+	list := t.t.numbers(key, bounds{lo: min(low, 0), want: between(low, high)})
 	for i, v := range list {
 		if v < low || v > high {
-			t.Problem(key, "has %s at %d, want %s to %s", number(v), i+1, number(low), number(high))
+			t.Problem(key, "has %s at %d, want %s", number(v), i+1, between(low, high))
 		}
 	}
 	if len(list) == 0 {

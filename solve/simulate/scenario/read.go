@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,10 +29,13 @@ func Parse(file string, text []byte, fleet *model.Fleet) (*Scenario, error) {
 	if s.WarmupS >= s.DurationS {
 		root.Problem("warmup", "is %v s, want less than the duration, %v s", s.WarmupS, s.DurationS)
 	}
-	s.Seed = uint64(root.Number("seed", 0, 1<<32, float64(s.Seed)))
-	s.Agents = int(root.Number("agents", 1, 1000, float64(s.Agents)))
+	s.Seed = uint64(integer(root, "seed", 0, 1<<32, int(s.Seed)))
+	s.Agents = integer(root, "agents", 1, 1000, s.Agents)
 	s.CacheTokens = root.Number("kv_cache_tokens", 0, 1e12, s.CacheTokens)
 	s.Policies = root.Words("policies", s.Policies, s.Policies)
+	if root.Has("policies") && len(s.Policies) == 0 {
+		root.Problem("policies", "names none, want one at least")
+	}
 	s.readTraffic(root.Sub("traffic"))
 	s.readSLO(root.Sub("slo"))
 	s.readIRB(root.Sub("irb"))
@@ -52,6 +57,16 @@ func seconds(t *input.Table, key string, low time.Duration, byDefault float64) f
 	return t.Duration(key, low, longest, time.Duration(byDefault*1e9)).Seconds()
 }
 
+// integer returns a number that counts something.
+func integer(t *input.Table, key string, low, high float64, byDefault int) int {
+	v := t.Number(key, low, high, float64(byDefault))
+	if v != math.Trunc(v) {
+		t.Problem(key, "is %v, want a whole number", v)
+		return byDefault
+	}
+	return int(v)
+}
+
 func (s *Scenario) readTraffic(t *input.Table) {
 	x := &s.Traffic
 	x.Trace = t.Text("trace")
@@ -64,7 +79,7 @@ func (s *Scenario) readTraffic(t *input.Table) {
 	x.ThinkS = seconds(t, "think", 0, x.ThinkS)
 	x.LengthCV = t.Number("length_cv", 0, 5, x.LengthCV)
 	x.SharedTokens = t.Number("shared_tokens", 0, 1e6, x.SharedTokens)
-	x.BlockTokens = int(t.Number("block_tokens", 1, 1e5, float64(x.BlockTokens)))
+	x.BlockTokens = integer(t, "block_tokens", 1, 1e5, x.BlockTokens)
 	t.Done()
 }
 
@@ -122,6 +137,9 @@ func (s *Scenario) readEvent(t *input.Table, fleet *model.Fleet) {
 		Kind: Kind(t.OneOf("kind", string(Fail), string(Slow), string(Capacity), string(Demand))),
 		AtS:  seconds(t, "at", 0, 0), ForS: seconds(t, "for", 0, 0),
 	}
+	if e.AtS >= s.DurationS {
+		t.Problem("at", "is %v s, want less than the duration, %v s", e.AtS, s.DurationS)
+	}
 	if e.Kind != Fail {
 		t.Need("factor")
 		e.Factor = t.Number("factor", 0.01, 1000, 1)
@@ -137,10 +155,23 @@ func (s *Scenario) readEvent(t *input.Table, fleet *model.Fleet) {
 		t.Need("engine")
 		e.Engine = t.Name("engine")
 		known(t, "engine", e.Engine, fleet.Engines, func(x model.Engine) string { return x.Name })
-		e.Endpoints = int(t.Number("endpoints", 0, 1e6, 0))
+		e.Endpoints = readEndpoints(t, e.Engine, fleet)
 	}
 	t.Done()
 	s.Events = append(s.Events, e)
+}
+
+// readEndpoints returns how many endpoints of an engine an event meets; 0: all.
+func readEndpoints(t *input.Table, engine string, fleet *model.Fleet) int {
+	n := integer(t, "endpoints", 0, 1e6, 0)
+	i := slices.IndexFunc(fleet.Engines, func(x model.Engine) bool { return x.Name == engine })
+	if i < 0 {
+		return n
+	}
+	if has := max(1, len(fleet.Engines[i].Endpoints)); n > has {
+		t.Problem("endpoints", "is %d, want at most the %d of engine %q", n, has, engine)
+	}
+	return n
 }
 
 // known reports a name that nothing in the list has.

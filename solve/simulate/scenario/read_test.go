@@ -10,7 +10,7 @@ import (
 
 func fleet() *model.Fleet {
 	return &model.Fleet{
-		Engines: []model.Engine{{Name: "a-1"}, {Name: "c-1"}},
+		Engines: []model.Engine{{Name: "a-1", Endpoints: []string{"http://a"}}, {Name: "c-1", Endpoints: []string{"http://c", "http://d"}}},
 		Demand:  []model.Demand{{Cluster: "us", Class: "chat"}, {Cluster: "eu", Class: "chat"}},
 	}
 }
@@ -119,14 +119,21 @@ length_cv = nan
 [irb]
 every = 5
 nois = 1
+[slo]
+ttft_ms = -1
+[legacy]
+gain = [1, -2]
+smoothing = [1]
 `, []string{
 			`s.toml:1: duration is "soon", want a time such as "90s", 1m0s to 720h0m0s`,
 			"s.toml:2: agents is 0, want 1 to 1000",
 			`s.toml:3: policies has "magic", want some of`,
 			"s.toml:5: turns is 0.5, want at least 1",
-			"s.toml:6: length_cv is NaN, want a finite number",
+			"s.toml:6: length_cv is NaN, want 0 to 5",
 			`s.toml:8: every is 5, want a time such as "90s", 1s to 720h0m0s`,
 			`s.toml:9: unknown key "nois"`,
+			"s.toml:11: ttft_ms is -1, want 0 to 1e+09",
+			"s.toml:13: gain[1] is -2, want 0 to 100",
 		}},
 		{"events", `[[event]]
 kind = "fail"
@@ -150,6 +157,27 @@ kind = "burn"
 			`s.toml:13: cluster is "asia", want one of the fleet's: us, eu`,
 			"s.toml:14: event has no at",
 			`s.toml:15: kind is "burn", want`,
+		}},
+		{"what is counted", `seed = 1.5
+agents = 2.7
+policies = []
+[[event]]
+kind = "fail"
+at = "1m"
+engine = "a-1"
+endpoints = 2
+[[event]]
+kind = "fail"
+at = "30m"
+engine = "c-1"
+endpoints = 3
+`, []string{
+			"s.toml:1: seed is 1.5, want a whole number",
+			"s.toml:2: agents is 2.7, want a whole number",
+			"s.toml:3: policies names none, want one at least",
+			`s.toml:8: endpoints is 2, want at most the 1 of engine "a-1"`,
+			"s.toml:11: at is 1800 s, want less than the duration, 1800 s",
+			`s.toml:13: endpoints is 3, want at most the 2 of engine "c-1"`,
 		}},
 		{"steps", "[[demand]]\nat = \"1m\"\nfile = \"a\"\n[[demand]]\nat = \"30s\"\n", []string{
 			"s.toml:4: demand has no file", "s.toml:5: at is 30 s after 60 s, want rising times"}},
