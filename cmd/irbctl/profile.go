@@ -111,7 +111,10 @@ func (f profileFlags) check() error {
 			return usageError("%s is %v, want a number >= 0 and below 1e9", x.flag, x.v)
 		}
 	}
-	return nil
+	if err := checkOutput("-o", f.output); err != nil {
+		return err
+	}
+	return checkOutput("--svg", f.svg)
 }
 
 // profileReport is the answer of --json.

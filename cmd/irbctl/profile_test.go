@@ -164,6 +164,7 @@ func TestProfileFaultsLeaveNoFile(t *testing.T) {
 	var r run
 	r.expect(t, exitUsage, `irbctl: profile "x1": a single level of load (concurrency 1)`, "profile", sweep, "--select", "tp=2", "-o", out, "--svg", svg)
 	r.expect(t, exitUsage, "no such file", "profile", sweep, dir+"/none.csv", "-o", out)
+	r.expect(t, exitUsage, "--svg "+dir+"/none/x.svg: there is no folder", "profile", sweep, "--select", "tp=1", "-o", out, "--svg", dir+"/none/x.svg")
 	r.expect(t, exitUsage, "is a directory", "profile", dir, "-o", out)
 	r.stdin = "{"
 	r.expect(t, exitUsage, "stdin:1: is not JSON", "profile", "-", "-o", out)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,6 +76,14 @@ func (a *app) simulate(ctx context.Context, f simulateFlags) error {
 	if f.parallel < 1 {
 		return usageError("--parallel is %d, want at least 1", f.parallel)
 	}
+	for i, name := range f.policies {
+		if slices.Contains(f.policies[:i], name) {
+			return usageError("--only has %q twice", name)
+		}
+	}
+	if err := checkOutput("--html", f.html); err != nil {
+		return err
+	}
 	in, err := a.loadSimulation(f)
 	if err != nil {
 		return err
@@ -121,12 +130,10 @@ func (a *app) loadSimulation(f simulateFlags) (simulate.Input, error) {
 		in.Scenario.Seed = f.seed
 	}
 	if f.trace != "" {
-		warning, err := in.LoadTrace(f.trace)
+		warnings, err := in.LoadTrace(f.trace)
+		a.warn(warnings)
 		if err != nil {
 			return in, badInput(err)
-		}
-		if warning != "" {
-			a.warn([]string{warning})
 		}
 	}
 	return in, nil

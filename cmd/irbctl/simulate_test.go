@@ -10,20 +10,23 @@ import (
 )
 
 func TestSimulate(t *testing.T) {
-	scenario := filepath.Join(t.TempDir(), "s.toml")
-	text := "duration = \"2m\"\nwarmup = \"30s\"\npolicies = [\"nearest\", \"irb\"]\n[irb]\nevery = \"1m\"\n"
-	if err := os.WriteFile(scenario, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
 	}
-	fleet := "../../examples/two-regions-queueing"
-	bad := filepath.Join(t.TempDir(), "bad.toml")
-	if err := os.WriteFile(bad, []byte("agents = 0\nseed = \"x\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	trace := filepath.Join(t.TempDir(), "t.csv")
-	if err := os.WriteFile(trace, []byte("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:04.25,3180,8\n2023-11-16 18:18:03,4808,10\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	const fleet, azure = "../../examples/two-regions-queueing", "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+	scenario := file("s.toml", "duration = \"2m\"\nwarmup = \"30s\"\npolicies = [\"nearest\", \"irb\"]\n[irb]\nevery = \"1m\"\n")
+	bad := file("bad.toml", "agents = 0\nseed = \"x\"\n")
+	trace := file("t.csv", azure+"2023-11-16 18:17:04.25,3180,8\n2023-11-16 18:18:03,4808,10\n")
+	long := file("t3.csv", azure+"2023-11-16 18:17:00,10,8\n2023-11-16 18:18:00,10,8\n2023-11-16 18:20:00,10,8\n")
+	surge := file("surge.toml", "[[event]]\nkind = \"demand\"\nat = \"1m\"\nfactor = 2\n")
+	stranger := file("stranger.toml", "[[demand]]\nat = \"1m\"\nfile = \"d.csv\"\n")
+	file("d.csv", "cluster,rps\nus-east,9\nus-west,5\n")
+	eastOnly := file("e.csv", "cluster,rps\nus-east,9\n")
 	run := func(args ...string) (code int, out, errs string) {
 		var stdout, stderr strings.Builder
 		a := &app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, getenv: func(string) string { return "" }, now: func() time.Time { return testNow }}
@@ -43,6 +46,14 @@ func TestSimulate(t *testing.T) {
 		{"no such policy", []string{fleet, "--only", "magic"}, 2, []string{`policy is "magic", want one of`}},
 		{"no such scenario", []string{fleet, "--scenario", "none.toml"}, 2, []string{"none.toml"}},
 		{"no such trace", []string{fleet, "--trace", "none.csv"}, 2, []string{"none.csv"}},
+		{"policy twice", []string{fleet, "--only", "irb", "--only", "irb"}, 2, []string{`--only has "irb" twice`}},
+		{"page into no folder", []string{fleet, "--html", "nowhere/p.html"}, 2, []string{"--html nowhere/p.html: there is no folder nowhere"}},
+		{"page is a folder", []string{fleet, "--html", t.TempDir()}, 2, []string{"is not a regular file"}},
+		{"trace within the warm-up", []string{fleet, "--trace", trace}, 2, []string{"t.csv: ends after 59 s, want more than the warm-up of 300 s"}},
+		{"trace beyond the end", []string{fleet, "--scenario", scenario, "--trace", long, "--only", "nearest"}, 0,
+			[]string{"t3.csv: lasts 180 s, only 2 of its 3 requests come in the 120 s that are simulated", "nearest: 1 requests"}},
+		{"demand over time and a trace", []string{fleet, "--scenario", surge, "--trace", trace}, 2, []string{"t.csv: the scenario changes the demand over time"}},
+		{"demand of a stranger", []string{fleet, "--scenario", stranger, "--demand", eastOnly}, 2, []string{"d.csv:3: source us-west/default is not in the demand of the fleet"}},
 		{"parallel", []string{fleet, "--parallel", "0"}, 2, []string{"--parallel is 0, want at least 1"}},
 	}
 	for _, tt := range tests {

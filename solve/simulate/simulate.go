@@ -95,7 +95,11 @@ func Run(ctx context.Context, in Input, p Policy) (*report.Result, error) {
 	if x, ok := w.policy.(*irb.IRB); ok {
 		periods = x.Periods()
 	}
-	return w.collect.Result(p.Name, p.note(), periods), nil
+	r := w.collect.Result(p.Name, p.note(), periods)
+	if r.Offered == 0 {
+		return nil, fmt.Errorf("no request came after the warm-up of %v s, so that there is nothing to say; want more demand or a longer duration", s.WarmupS)
+	}
+	return r, nil
 }
 
 func (p Policy) note() string {

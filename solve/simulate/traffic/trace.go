@@ -69,6 +69,12 @@ func (t *Trace) order() {
 	}
 }
 
+// Before returns how many requests come before a time in s.
+func (t *Trace) Before(atS float64) int {
+	n, _ := slices.BinarySearchFunc(t.Requests, atS, func(r Request, at float64) int { return cmp.Compare(r.AtS, at) })
+	return n
+}
+
 // Assign gives each conversation, or each request of none, to a source drawn by
 // weight, the same one for the same seed.
 func (t *Trace) Assign(weights []float64, seed uint64) {
