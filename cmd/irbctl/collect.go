@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/config"
@@ -98,14 +100,16 @@ func (f *collectFlags) registerHTTP(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "for each HTTP request")
 }
 
+const week = 7 * 24 * time.Hour
+
 func (f collectFlags) check() error {
 	switch {
 	case f.output == "" && !f.dryRun:
 		return usageError("no output; name the folder with -o, or ask for a --dry-run")
 	case (f.prometheus == "") == (len(f.agents) == 0):
 		return usageError("give either --prometheus or --agents")
-	case f.every <= 0:
-		return usageError("--every is %v, want a duration above 0", f.every)
+	case f.every <= 0 || f.every > week:
+		return usageError("--every is %v, want a duration above 0 and at most %v: the forecast is by last week's shape", f.every, week)
 	case !(f.quantile > 0 && f.quantile < 1):
 		return usageError("--quantile is %v, want a number above 0 and below 1", f.quantile)
 	case f.window < time.Second || f.window > time.Hour:
@@ -122,6 +126,41 @@ func (f collectFlags) check() error {
 		return usageError("--basic-user and --basic-password-file belong together")
 	case (f.tlsCert == "") != (f.tlsKey == ""):
 		return usageError("--tls-cert and --tls-key belong together")
+	}
+	return f.checkSource()
+}
+
+// checkSource reports all addresses that are none, and all secrets that are not
+// there: the client reads those only when it first asks.
+func (f collectFlags) checkSource() error {
+	var problems []string
+	check := func(flag, address string) {
+		u, err := url.Parse(address)
+		switch {
+		case err != nil: // which may quote a password
+			problems = append(problems, flag+" is no URL, want one such as http://HOST:PORT")
+		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+			problems = append(problems, fmt.Sprintf("%s is %q, want a URL such as http://HOST:PORT", flag, u.Redacted()))
+		}
+	}
+	if f.prometheus != "" {
+		check("--prometheus", f.prometheus)
+	}
+	for _, address := range f.agents {
+		check("--agents", address)
+	}
+	for _, x := range []struct{ flag, path string }{
+		{"--bearer-token-file", f.bearerTokenFile}, {"--basic-password-file", f.basicPasswordFile},
+	} {
+		if x.path == "" {
+			continue
+		}
+		if _, err := os.ReadFile(x.path); err != nil {
+			problems = append(problems, fmt.Sprintf("%s: %v", x.flag, err))
+		}
+	}
+	if len(problems) > 0 {
+		return usageError("%s", strings.Join(problems, "\n"))
 	}
 	return nil
 }
