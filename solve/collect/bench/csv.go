@@ -153,11 +153,11 @@ func (t *csvTable) configuration(used map[int]bool) {
 
 // row reads one run.
 func (t *csvTable) row(line int, cells []string) {
-	r := Run{Line: line}
 	if len(cells) != len(t.head) {
-		t.in.add(r, fmt.Sprintf("row has %d cells, want %d as in the header", len(cells), len(t.head)))
+		t.in.unreadable(line, fmt.Sprintf("row has %d cells, want %d as in the header", len(cells), len(t.head)))
 		return
 	}
+	r := Run{Line: line}
 	var faults []string
 	value := func(q quantity) float64 {
 		c, ok := t.columns[q]

@@ -117,6 +117,15 @@ func (in *reader) add(r Run, faults ...string) {
 	if n := r.Throughput() * r.LatencyS(); r.Fault == "" && r.Concurrency > 0 && n < rampInFlight*r.Concurrency {
 		r.Doubt = fmt.Sprintf("on average %.3g of %v requests were in flight: much of the run was ramp, more requests would measure better", n, r.Concurrency)
 	}
+	in.keep(r)
+}
+
+// unreadable keeps a run of which only its place is known.
+func (in *reader) unreadable(line int, fault string) {
+	in.keep(Run{File: in.file, Line: line, Fault: fault})
+}
+
+func (in *reader) keep(r Run) {
 	switch {
 	case len(in.runs) < maxRuns:
 		in.runs = append(in.runs, r)
