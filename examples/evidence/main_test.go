@@ -30,6 +30,19 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// The scenarios that are run by hand can be read.
+func TestScenariosByHand(t *testing.T) {
+	for _, s := range []study{
+		{"Oscillation", "two-regions-queueing", "evidence/oscillation.toml"},
+		{"Lost endpoint", "evidence/conversations", "evidence/conversations/lost-endpoint.toml"},
+	} {
+		e := evidence{folder: "..", shorten: 1}
+		if _, err := e.load(s); err != nil {
+			t.Errorf("%s: %v", s.title, err)
+		}
+	}
+}
+
 // What the stand-in engine is compared by: one request alone takes the unloaded
 // TTFT, and one beside another takes longer.
 func TestInVirtualTime(t *testing.T) {
