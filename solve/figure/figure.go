@@ -22,7 +22,12 @@ func SignedMs(v float64) string {
 }
 
 // Percent prints a fraction as a percentage.
-func Percent(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" }
+func Percent(v float64) string {
+	if text := strconv.FormatFloat(100*v, 'f', 1, 64); text != "-0.0" {
+		return text + " %"
+	}
+	return "0.0 %"
+}
 
 // noise is what of a latency, a rate or a cost is rounding to people.
 const noise = 5e-7

@@ -16,6 +16,11 @@ func TestNumber(t *testing.T) {
 			t.Errorf("Number(%v, %d) = %q, want %q", c.v, c.n, got, c.want)
 		}
 	}
+	for v, want := range map[float64]string{-1e-18: "0.0 %", 0: "0.0 %", -0.0004: "0.0 %", -0.001: "-0.1 %", 0.7366: "73.7 %"} {
+		if got := Percent(v); got != want {
+			t.Errorf("Percent(%v) = %q, want %q", v, got, want)
+		}
+	}
 	if got := SignedMs(2); got != "+2" {
 		t.Errorf("SignedMs(2) = %q, want +2", got)
 	}
