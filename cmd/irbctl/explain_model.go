@@ -15,6 +15,7 @@ import (
 	"github.com/irb-project/irb/explain/report"
 	"github.com/irb-project/irb/solve"
 	"github.com/irb-project/irb/solve/input"
+	"github.com/irb-project/irb/solve/interior"
 	"github.com/irb-project/irb/solve/model"
 	"github.com/irb-project/irb/solve/proof"
 )
@@ -64,14 +65,18 @@ func (a *app) explainModel(ctx context.Context, path string, f explainFlags) err
 	if err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}
-	if f.html != "" {
-		f.model.askForPage(len(fleet.Demand), len(fleet.Engines))
-	}
 	q := &question{app: a, fleet: fleet, changes: changes, flags: f.model}
 	if err := q.readFiles(path); err != nil {
 		return err
 	}
-	if !f.model.asked() {
+	if f.html != "" {
+		s, err := q.snapshot(ctx)
+		if err != nil {
+			return err
+		}
+		q.flags.askForPage(len(fleet.Demand), len(fleet.Engines), s.Solver.Method)
+	}
+	if !q.flags.asked() {
 		s, err := q.snapshot(ctx)
 		if err != nil {
 			return err
@@ -93,13 +98,21 @@ func (a *app) explainModel(ctx context.Context, path string, f explainFlags) err
 }
 
 // pageWork is up to how many pairs of a source and an engine, summed over all
-// solves, a page answers what was not asked: some seconds on two cores.
-const pageWork = 10_000_000
+// solves, a page answers what was not asked: some seconds on two cores. The
+// interior point method takes some 50 times longer for each than the simplex.
+const (
+	pageWork         = 10_000_000
+	pageWorkInterior = pageWork / 50
+)
 
 // askForPage adds the questions that a page answers by itself where solving
 // again is fast.
-func (f *modelFlags) askForPage(sources, engines int) {
-	if sources*engines*engines > pageWork {
+func (f *modelFlags) askForPage(sources, engines int, method string) {
+	limit := pageWork
+	if method == interior.Method {
+		limit = pageWorkInterior
+	}
+	if sources*engines*engines > limit {
 		return
 	}
 	f.nMinusOne, f.sensitivity = true, true

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	method = "interior point"
+	// Method is the name of the method in a solution.
+	Method = "interior point"
 	// acceptedGap is the certified gap at which an answer counts although the
 	// steps stalled.
 	acceptedGap = 1e-7
@@ -33,7 +34,7 @@ func Solve(ctx context.Context, p *model.Problem) (*model.Solution, error) {
 	}
 	if total == 0 {
 		g := rows.New(p, served)
-		return g.Solution(method, 0, nil, make([]float64, len(g.Rows))), nil
+		return g.Solution(Method, 0, nil, make([]float64, len(g.Rows))), nil
 	}
 	if err := unreachable(p); err != nil {
 		return nil, err
@@ -149,7 +150,7 @@ type answer struct {
 func readAnswer(c *generator, o *outcome, part float64) answer {
 	flows, y := o.flows(o.pt, part), o.prices(o.pt)
 	bound, _ := c.g.Bound(y)
-	a := answer{c.g.Solution(method, c.steps, flows, y), math.Abs(rows.Gap(c.g.Objective(flows), bound)), missed(c.g, flows)}
+	a := answer{c.g.Solution(Method, c.steps, flows, y), math.Abs(rows.Gap(c.g.Objective(flows), bound)), missed(c.g, flows)}
 	for j, t := range c.g.Activity(flows) {
 		a.over = max(a.over, (t-c.g.Rows[j].Max)/o.unit[j], (c.g.Rows[j].Min-t)/o.unit[j])
 	}
