@@ -42,9 +42,24 @@ func (f Filter) Apply(s *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 		}
 	}
 	if len(view.Sources) == 0 && f.Engine == "" {
-		return nil, fmt.Errorf("no source of cluster %q and class %q in the snapshot", f.Cluster, f.Class)
+		return nil, f.noSource(s)
 	}
 	return &view, nil
+}
+
+// noSource says what of the filter no source of the snapshot has.
+func (f Filter) noSource(s *snapshot.Snapshot) error {
+	var clusters, classes []string
+	for _, source := range s.Sources {
+		clusters, classes = append(clusters, source.Cluster), append(classes, source.Class)
+	}
+	switch {
+	case f.Cluster != "" && !slices.Contains(clusters, f.Cluster):
+		return unknown("cluster", f.Cluster, len(clusters), func(i int) string { return clusters[i] })
+	case f.Class != "" && !slices.Contains(classes, f.Class):
+		return unknown("class", f.Class, len(classes), func(i int) string { return classes[i] })
+	}
+	return fmt.Errorf("cluster %q has no class %q in the snapshot", f.Cluster, f.Class)
 }
 
 func (f Filter) touches(s snapshot.Source) bool {

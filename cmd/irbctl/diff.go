@@ -48,7 +48,12 @@ or bad input.`,
   irbctl diff old.toml weights.toml --max-move 20% --format markdown
   irbctl diff old.toml weights.toml --old-inputs fleet-old/ --new-inputs fleet/ --html change.html`,
 		Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.diff(cmd.Context(), args[0], args[1], f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := pageFormat(cmd.Flags()); err != nil {
+				return err
+			}
+			return a.diff(cmd.Context(), args[0], args[1], f)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.oldInputs, "old-inputs", "", "fleet that OLD was made from")
@@ -80,6 +85,9 @@ func (a *app) diff(ctx context.Context, oldPath, newPath string, f diffFlags) er
 	now, err := a.readSnapshot(newPath)
 	if err != nil {
 		return err
+	}
+	if old.Fleet != now.Fleet {
+		return usageError("%s is of fleet %q, %s is of fleet %q", oldPath, old.Fleet, newPath, now.Fleet)
 	}
 	d := explain.Compare(old, now)
 	if f.oldInputs != "" {

@@ -36,6 +36,8 @@ func TestDiff(t *testing.T) {
 		t.Errorf("markdown is\n%s", r.stdout)
 	}
 	r.expect(t, exitOK, "no weight and no engine differs", "diff", old, old)
+	r.expect(t, exitUsage, "--html writes a page", "diff", old, old, "--html", "-", "--format", "json")
+	r.expect(t, exitUsage, `is of fleet "follow-the-sun"`, "diff", old, solved(t, followTheSun))
 	r.expect(t, exitOK, "mostly by demand", "diff", old, now, "--old-inputs", twoRegions, "--new-inputs", grown)
 	r.expect(t, exitOK, "", "diff", old, now, "--old-inputs", twoRegions, "--new-inputs", grown, "--format", "json")
 	var tree struct {

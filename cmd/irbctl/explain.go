@@ -67,7 +67,15 @@ With --request it says where one request goes, by the agents' own code; with
   irbctl explain fleet/ --break-even 'us-east/chat c-1'
   irbctl explain weights.toml --request --cluster us-east --class chat --key session-42`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.explain(cmd.Context(), args[0], f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.request.stray(cmd.Flags()); err != nil {
+				return err
+			}
+			if err := pageFormat(cmd.Flags()); err != nil {
+				return err
+			}
+			return a.explain(cmd.Context(), args[0], f)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.filter.Cluster, "cluster", "", "only this cluster")

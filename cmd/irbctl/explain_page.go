@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/spf13/pflag"
+
 	"github.com/irb-project/irb/agent/snapshot"
 	"github.com/irb-project/irb/explain/page"
 )
@@ -23,6 +25,14 @@ func (a *app) writePage(s *snapshot.Snapshot, answers []namedAnswer, f explainFl
 		return err
 	}
 	return a.writeOutput(f.html, b.Bytes())
+}
+
+// pageFormat refuses --format beside --html, which would do nothing.
+func pageFormat(flags *pflag.FlagSet) error {
+	if flags.Changed("html") && flags.Changed("format") {
+		return usageError("--html writes a page; --format is for text, markdown or json in its place")
+	}
+	return nil
 }
 
 // writeOutput writes a result, atomically where it is a file.

@@ -36,6 +36,20 @@ func (f *requestFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.down, "ejected", nil, "with --request: an engine that this agent has out of service (repeatable)")
 }
 
+// stray refuses what describes a request where none is asked about: without
+// --request it would do nothing.
+func (f *requestFlags) stray(flags *pflag.FlagSet) error {
+	if f.on {
+		return nil
+	}
+	for _, name := range []string{"key", "tenant", "request-path", "request-method", "model", "identity", "header", "ejected"} {
+		if flags.Changed(name) {
+			return usageError("--%s describes a request; ask where it goes with --request", name)
+		}
+	}
+	return nil
+}
+
 // explainRequest replays the agents' picking for one request.
 func (a *app) explainRequest(path string, f explainFlags) error {
 	s, err := a.readSnapshot(path)

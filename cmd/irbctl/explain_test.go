@@ -92,6 +92,11 @@ func TestExplainRequest(t *testing.T) {
 	r.expect(t, exitUsage, `there is no class "gold"`, "explain", weights, "--request", "--cluster", "West Europe", "--class", "gold")
 	r.expect(t, exitUsage, `cluster "Mars" has no source`, "explain", weights, "--request", "--cluster", "Mars")
 	r.expect(t, exitUsage, "name it with --cluster", "explain", weights, "--request")
+	r.expect(t, exitUsage, "--key describes a request; ask where it goes with --request", "explain", weights, "--cluster", "West Europe", "--key", "a")
+	r.expect(t, exitUsage, "--html writes a page", "explain", weights, "--html", "-", "--format", "json")
+	r.expect(t, exitUsage, `there is no cluster "Mars" (there are: Australia East, East US 2, Southeast Asia, West Europe)`, "explain", weights, "--cluster", "Mars")
+	r.expect(t, exitUsage, `there is no class "gold" (there are: chat, chat-eu)`, "explain", weights, "--class", "gold")
+	r.expect(t, exitUsage, `cluster "Australia East" has no class "chat-eu" in the snapshot`, "explain", weights, "--cluster", "Australia East", "--class", "chat-eu")
 	r.expect(t, exitOK, "", "explain", weights, "--request", "--cluster", "West Europe", "--class", "chat", "--key", "session-42", "--format", "json")
 	var placed struct {
 		Engine, Goes string

@@ -51,6 +51,12 @@ Exit codes: 0 no problem (there may be notes), 1 problems, 2 usage or bad input.
 }
 
 func (a *app) lint(f lintFlags) error {
+	switch {
+	case f.schedule.Period < 0:
+		return usageError("--period is %v, want a duration above 0", f.schedule.Period)
+	case f.schedule.ExpiresIn <= 0:
+		return usageError("--expires-in is %v, want a duration above 0", f.schedule.ExpiresIn)
+	}
 	fleet, err := input.Read(f.paths)
 	if err != nil {
 		return &exitError{code: exitUsage, err: err}

@@ -11,6 +11,8 @@ func TestLint(t *testing.T) {
 	r.expect(t, exitFailure, "only engine eu-h200 may serve it; if it is lost, every other engine would break the residency", "lint", followTheSun)
 	r.expect(t, exitFailure, "irbctl: 1 problem\n", "lint", twoRegions, "--period", "24h")
 	r.expect(t, exitUsage, "nowhere", "lint", "nowhere")
+	r.expect(t, exitUsage, "--period is -1h0m0s, want a duration above 0", "lint", twoRegions, "--period", "-1h")
+	r.expect(t, exitUsage, "--expires-in is 0s, want a duration above 0", "lint", twoRegions, "--expires-in", "0s")
 	r.expect(t, exitOK, "[]", "lint", twoRegions, "--json")
 	r.expect(t, exitFailure, "", "lint", followTheSun, "--json")
 	var found []struct {

@@ -96,6 +96,8 @@ func (f solveFlags) check() error {
 		return usageError("--expires-in is %v, want a duration above 0", f.expiresIn)
 	case f.contingencies < -1:
 		return usageError("--contingencies is %d, want >= -1", f.contingencies)
+	case f.splitPairsMax < 0:
+		return usageError("--split-pairs-max is %d, want >= 0", f.splitPairsMax)
 	case f.work != "" && f.work != string(model.WorkAuto) && f.work != string(model.WorkSingle) && f.work != string(model.WorkSplit):
 		return usageError("--work is %q, want auto, single or split", f.work)
 	}
@@ -162,6 +164,9 @@ func (a *app) solve(ctx context.Context, f solveFlags) error {
 	a.warn(plan.Warnings)
 	progress.stop()
 	if f.split != "" {
+		if err := os.MkdirAll(f.split, 0o755); err != nil {
+			return err
+		}
 		for _, part := range solve.Split(file) {
 			if err := a.writeSnapshot(filepath.Join(f.split, part.Part+".toml"), part, keys); err != nil {
 				return err

@@ -35,7 +35,7 @@ func TestSolveVerifyExplain(t *testing.T) {
 	if strings.Contains(r.stdout, "us-east") {
 		t.Errorf("--cluster us-west shows us-east:\n%s", r.stdout)
 	}
-	r.expect(t, exitUsage, `no source of cluster "nowhere"`, "explain", weights, "--cluster", "nowhere")
+	r.expect(t, exitUsage, `there is no cluster "nowhere" (there are: us-east, us-west)`, "explain", weights, "--cluster", "nowhere")
 	r.expect(t, exitUsage, `--format is "xml"`, "explain", weights, "--format", "xml")
 	r.expect(t, exitOK, "", "explain", weights, "--format", "json")
 	var tree struct {
@@ -122,8 +122,8 @@ func TestSolveSplit(t *testing.T) {
 	dir := newKeys(t)
 	weights, key, pub := filepath.Join(dir, "weights.toml"), filepath.Join(dir, "irb.key"), filepath.Join(dir, "irb.pub")
 	var r run
-	r.expect(t, exitOK, "", "solve", twoRegions, "-o", weights, "--key", key, "--split", dir)
-	part := filepath.Join(dir, "us-west.toml")
+	r.expect(t, exitOK, "", "solve", twoRegions, "-o", weights, "--key", key, "--split", filepath.Join(dir, "new", "parts"))
+	part := filepath.Join(dir, "new", "parts", "us-west.toml")
 	r.expect(t, exitOK, "1 source, 1 weight", "verify", part, "--pub", pub)
 	r.expect(t, exitOK, "us-west/default", "explain", part)
 	r.expect(t, exitVerify, "the proof is in the whole file", "verify", part, "--pub", pub, "--inputs", twoRegions)
@@ -166,6 +166,7 @@ func TestSolveFaultsLeaveNoFile(t *testing.T) {
 		{"no demand", fleet("demand.toml", "[[demand]]\ncluster = \"us-east\"\nrps = 0\n"), nil, exitUsage, "nothing to plan"},
 		{"bad expiry", twoRegions, []string{"--expires-in", "-1h"}, exitUsage, "--expires-in is -1h0m0s"},
 		{"bad work", twoRegions, []string{"--work", "triple"}, exitUsage, `--work is "triple"`},
+		{"bad limit of pairs", twoRegions, []string{"--split-pairs-max", "-1"}, exitUsage, "--split-pairs-max is -1, want >= 0"},
 		{"no such previous", twoRegions, []string{"--previous", "nowhere.toml"}, exitUsage, "nowhere.toml"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
