@@ -66,6 +66,7 @@ func (a *app) explainModel(ctx context.Context, path string, f explainFlags) err
 		return &exitError{code: exitUsage, err: err}
 	}
 	q := &question{app: a, fleet: fleet, changes: changes, flags: f.model}
+	var notes []string
 	if err := q.readFiles(path); err != nil {
 		return err
 	}
@@ -74,12 +75,17 @@ func (a *app) explainModel(ctx context.Context, path string, f explainFlags) err
 		if err != nil {
 			return err
 		}
-		q.flags.askForPage(len(fleet.Demand), len(fleet.Engines), s.Solver.Method)
+		if !q.flags.askForPage(len(fleet.Demand), len(fleet.Engines), s.Solver.Method) {
+			notes = append(notes, "This fleet takes long to solve again and again: what the loss of each engine does, what more capacity saves and what the policy costs are here only if asked for with --n-1, --value +10% and --sensitivity.")
+		}
 	}
 	if !q.flags.asked() {
 		s, err := q.snapshot(ctx)
 		if err != nil {
 			return err
+		}
+		if f.html != "" {
+			return a.writePage(s, nil, f, notes...)
 		}
 		return a.printSnapshot(s, f)
 	}
@@ -92,7 +98,7 @@ func (a *app) explainModel(ctx context.Context, path string, f explainFlags) err
 		if err != nil {
 			return err
 		}
-		return a.writePage(s, answers, f)
+		return a.writePage(s, answers, f, notes...)
 	}
 	return a.printAnswers(answers, f.format)
 }
@@ -106,19 +112,20 @@ const (
 )
 
 // askForPage adds the questions that a page answers by itself where solving
-// again is fast.
-func (f *modelFlags) askForPage(sources, engines int, method string) {
+// again is fast, and says whether it is.
+func (f *modelFlags) askForPage(sources, engines int, method string) bool {
 	limit := pageWork
 	if method == interior.Method {
 		limit = pageWorkInterior
 	}
 	if sources*engines*engines > limit {
-		return
+		return false
 	}
 	f.nMinusOne, f.sensitivity = true, true
 	if f.value == "" {
 		f.value = "+10%"
 	}
+	return true
 }
 
 func parseChanges(texts []string) ([]explain.Change, error) {

@@ -39,10 +39,13 @@ func TestExplainPage(t *testing.T) {
 
 	// What must not be solved for long is answered only if it is asked for.
 	huge := modelFlags{}
-	huge.askForPage(2000, 2000, "network simplex")
-	huge.askForPage(100, 100, "interior point")
+	if huge.askForPage(2000, 2000, "network simplex") || huge.askForPage(100, 100, "interior point") {
+		t.Error("a huge fleet counts as fast")
+	}
 	small := modelFlags{value: "10"}
-	small.askForPage(100, 100, "network simplex")
+	if !small.askForPage(100, 100, "network simplex") {
+		t.Error("a small fleet counts as slow")
+	}
 	if huge.asked() || !small.nMinusOne || !small.sensitivity || small.value != "10" {
 		t.Errorf("asked of a huge fleet %+v, of a small one %+v", huge, small)
 	}
