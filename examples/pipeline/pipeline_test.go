@@ -370,6 +370,18 @@ func TestPipeline(t *testing.T) {
 		t.Errorf("health of a-1 is %v, want 0.5", health)
 	}
 
+	if _, err := os.Stat(r.path("state/rejected.toml")); err != nil {
+		t.Errorf("the plan that moves too much is not kept: %v", err)
+	}
+	if err := os.Remove(r.path("state/rejected.toml")); err != nil {
+		t.Error(err)
+	}
+	r.plan(2, "--max-move is", "MAX_MOVE=most")
+	if _, err := os.Stat(r.path("state/rejected.toml")); err == nil {
+		t.Error("a wrong flag leaves a rejected plan")
+	}
+	r.plan(1, "the plan in service stays", "MAX_MOVE=0%")
+
 	t.Log("two at once")
 	one, two := r.startPlan(), r.startPlan()
 	codeOne, outOne := one()
@@ -384,6 +396,9 @@ func TestPipeline(t *testing.T) {
 	}
 	if codeOne != 0 && codeTwo != 0 || r.sequence() <= second {
 		t.Errorf("nobody wrote: %d %d", codeOne, codeTwo)
+	}
+	if _, err := os.Stat(r.path("state/rejected.toml")); err == nil {
+		t.Error("a rejected plan is kept that is older than the one in service")
 	}
 
 	t.Log("the measurements go")

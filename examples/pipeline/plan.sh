@@ -40,6 +40,7 @@ if [ -e "$WEIGHTS" ]; then
 	irbctl verify "$next" --pub "$IRB_PUB" --inputs "$STATE/inputs" --previous "$WEIGHTS"
 	irbctl diff "$WEIGHTS" "$next" --max-move "$MAX_MOVE" || {
 		code=$?
+		[ $code -eq 1 ] || exit $code # not for what moves
 		mv "$next" "$STATE/rejected.toml"
 		echo "plan.sh: the plan in service stays; to take the new one: mv $STATE/rejected.toml $WEIGHTS" >&2
 		exit $code
@@ -53,4 +54,4 @@ fi
 # Replaced in one step: the new file is made whole beside the old one first.
 cp "$next" "$WEIGHTS.new"
 mv "$WEIGHTS.new" "$WEIGHTS"
-rm -f "$next"
+rm -f "$next" "$STATE/rejected.toml" # which is older than what is in service now
