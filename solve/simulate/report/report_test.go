@@ -130,7 +130,7 @@ func TestCollector(t *testing.T) {
 }
 
 func TestTables(t *testing.T) {
-	r := &Result{Policy: "irb", Offered: 100, Shed: 5, TTFTMs: Quantiles{Mean: 123.4}, Oscillation: Oscillation{Swing: 0.123, PeriodS: 140}}
+	r := &Result{Policy: "irb", Note: "as set", Offered: 100, Answered: 95, Shed: 5, TTFTMs: Quantiles{Mean: 123.4}, Oscillation: Oscillation{Swing: 0.123, PeriodS: 140}}
 	var text, md strings.Builder
 	if err := Table(&text, []*Result{r}); err != nil {
 		t.Fatal(err)
@@ -147,5 +147,12 @@ func TestTables(t *testing.T) {
 	}
 	if lines := strings.Count(md.String(), "\n"); lines != 3 {
 		t.Errorf("%d lines of Markdown, want 3", lines)
+	}
+	if !strings.HasSuffix(text.String(), "\nirb: as set\n") {
+		t.Errorf("the settings are not said in\n%s", text.String())
+	}
+	r.Answered = 0
+	if _, rows := Cells([]*Result{r}); rows[0][1] != "-" || rows[0][6] != "-" {
+		t.Errorf("%q, want no latency where nothing was answered", rows[0])
 	}
 }

@@ -13,12 +13,12 @@ var columns = []struct {
 	value func(r *Result) string
 }{
 	{"policy", func(r *Result) string { return r.Policy }},
-	{"TTFT mean ms", func(r *Result) string { return ms(r.TTFTMs.Mean) }},
-	{"p50", func(r *Result) string { return ms(r.TTFTMs.P50) }},
-	{"p99", func(r *Result) string { return ms(r.TTFTMs.P99) }},
-	{"latency mean s", func(r *Result) string { return seconds(r.LatencyMs.Mean) }},
-	{"p50", func(r *Result) string { return seconds(r.LatencyMs.P50) }},
-	{"p99", func(r *Result) string { return seconds(r.LatencyMs.P99) }},
+	{"TTFT mean ms", func(r *Result) string { return answered(r, ms(r.TTFTMs.Mean)) }},
+	{"p50", func(r *Result) string { return answered(r, ms(r.TTFTMs.P50)) }},
+	{"p99", func(r *Result) string { return answered(r, ms(r.TTFTMs.P99)) }},
+	{"latency mean s", func(r *Result) string { return answered(r, seconds(r.LatencyMs.Mean)) }},
+	{"p50", func(r *Result) string { return answered(r, seconds(r.LatencyMs.P50)) }},
+	{"p99", func(r *Result) string { return answered(r, seconds(r.LatencyMs.P99)) }},
 	{"goodput", func(r *Result) string { return percent(r.Goodput) }},
 	{"prefix hits", func(r *Result) string { return percent(r.HitRate) }},
 	{"moved", func(r *Result) string { return percent(r.MovedShare) }},
@@ -27,6 +27,14 @@ var columns = []struct {
 	{"top class lost", func(r *Result) string { return percent(r.Lost()) }},
 	{"failed", func(r *Result) string { return percent(ratio(float64(r.Failed), float64(r.Offered))) }},
 	{"retries", func(r *Result) string { return percent(ratio(float64(r.Retries), float64(r.Offered))) }},
+}
+
+// answered hides a latency that nothing had: 0 would be read as the best.
+func answered(r *Result, figure string) string {
+	if r.Answered == 0 {
+		return "-"
+	}
+	return figure
 }
 
 func ms(x float64) string      { return fmt.Sprintf("%.0f", x) }
@@ -56,14 +64,25 @@ func Cells(results []*Result) (head []string, rows [][]string) {
 	return head, rows
 }
 
-// Table prints the policies side by side.
+// Table prints the policies side by side, then the settings that were chosen.
 func Table(w io.Writer, results []*Result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	head, rows := Cells(results)
 	for _, row := range append([][]string{head}, rows...) {
 		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, r := range results {
+		if r.Note == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "%s: %s\n", r.Policy, r.Note); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Markdown prints the same table for a README.
