@@ -97,6 +97,29 @@ func TestSolveJudge(t *testing.T) {
 	}
 }
 
+// The judge follows where every engine is filled to its limit and the rest is
+// shed: served 44.1693 of 50 req/s is exactly the sum of the limits.
+func TestJudgeOfAFullFleet(t *testing.T) {
+	if !lp.Available {
+		t.Skip("built without CLP")
+	}
+	dir := newKeys(t)
+	policy, err := os.ReadFile(filepath.Join(followTheSun, "policy.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shed, demand := filepath.Join(dir, "policy.toml"), filepath.Join(dir, "demand.csv")
+	if err := os.WriteFile(shed, append([]byte("shed = \"allow\"\n"), policy...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(demand, []byte("cluster,class,rps\nWest Europe,chat,50\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var r run
+	r.expect(t, exitOK, "judge: CLP agrees", "solve", followTheSun, "--demand", demand, "--policy", shed,
+		"-o", filepath.Join(dir, "weights.toml"), "--key", filepath.Join(dir, "irb.key"), "--judge")
+}
+
 // A file that agents take for one from the future neither verifies nor leads.
 func TestFutureSequence(t *testing.T) {
 	dir := newKeys(t)

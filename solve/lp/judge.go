@@ -31,7 +31,12 @@ func Judge(ctx context.Context, p *model.Problem, s *model.Solution) (Verdict, e
 	v := Verdict{Objective: g.Objective(s.Flows), Bound: math.Inf(-1)}
 	for range judgeRounds {
 		m := newMaster(g, listed(in), grids)
-		if err := m.solve(ctx); err != nil {
+		err := m.solve(ctx)
+		if errors.Is(err, errInfeasible) {
+			m.widen()
+			err = m.solve(ctx)
+		}
+		if err != nil {
 			if errors.Is(err, errInfeasible) {
 				err = errors.New("lp: CLP finds no flows that serve what the plan serves within all limits")
 			}

@@ -139,6 +139,20 @@ func (m *master) addRow(j int, grid []float64) {
 	}
 }
 
+// narrow is what the segments that CLP takes for fixed, as they are narrower
+// than its tolerance, may come to, relative to a row's maximum.
+const narrow = 1e-6
+
+// widen gives the last segment of each delay the room that CLP may not see in
+// narrow ones. Where engines are filled to their limits it is needed.
+func (m *master) widen() {
+	for j, r := range m.g.Rows {
+		if r.Sink != nil {
+			m.lin.ColHi[m.lastSegment[j]] += narrow * r.Max / m.unit[j]
+		}
+	}
+}
+
 func (m *master) solve(ctx context.Context) (err error) {
 	m.answer, err = m.lin.solve(ctx)
 	return err
