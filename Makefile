@@ -29,8 +29,14 @@ lint: setup ## gofmt, go vet, staticcheck
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
-unit: setup ## All tests, with the race detector
-	$(GO) test -race -timeout 20m ./...
+# Whole simulations are some goroutine's own work each, which the race detector
+# makes ten times slower; how they run beside each other is tested with it too.
+SIMULATIONS := ./solve/simulate ./examples/evidence
+
+unit: setup ## All tests, with the race detector but for long simulations
+	$(GO) test -race -timeout 20m $$($(GO) list ./... | grep -vE '/(solve/simulate|examples/evidence)$$')
+	$(GO) test -race -timeout 20m -run 'SameSeed|RunStops' ./solve/simulate
+	$(GO) test -timeout 20m $(SIMULATIONS)
 
 static: ## The agent without cgo; irbctl without CLP
 	CGO_ENABLED=0 $(GO) build -o bin/irb-agent-static ./cmd/irb-agent && rm bin/irb-agent-static
