@@ -17,6 +17,7 @@ const (
 type Work struct {
 	PromptTokens float64 // 0: the mean of the source
 	Stream       bool    // the first sign of an answer is its first token
+	Cold         bool    // not at the home of its key: no cache is expected to hold the prompt
 	Untimed      bool    // no generation: how long it takes says nothing
 }
 
@@ -40,6 +41,9 @@ type Attempt struct {
 func (c *Class) Begin(engine, i int, w Work, now time.Time) Attempt {
 	e := c.plan.endpoints[engine][i]
 	prompt := c.uncached(w.PromptTokens)
+	if w.Cold {
+		prompt = c.prompt(w.PromptTokens)
+	}
 	perToken := float64(e.ttftPerTokenNs.Load())
 	ns := perToken*prompt + float64(e.queueNs.Load())
 	if !w.Stream {

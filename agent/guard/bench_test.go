@@ -20,7 +20,7 @@ func request(h *hand) {
 	c.Admit(7, false, h.now)
 	c.Deposit()
 	_ = c.Stay()
-	if c.Grade(1, 0, 7, h.now) == Out {
+	if c.Grade(1, 0, 7, false, h.now) == Out {
 		panic("ejected")
 	}
 	a := c.Begin(1, 0, Work{PromptTokens: 100, Stream: true}, h.now)

@@ -182,7 +182,7 @@ func TestCase19BoundedLoad(t *testing.T) {
 	h := newHand(fleet(2, 10, 0.6), s)
 	key := uint64(42)
 	n := 0
-	for ; h.class().Grade(0, 0, key, h.now) == Clear; n++ {
+	for ; h.class().Grade(0, 0, key, false, h.now) == Clear; n++ {
 		h.class().Begin(0, 0, Work{Stream: true}, h.now)
 	}
 	if limit := h.plan.Endpoint(0, 0).limit.Load(); int64(n) != limit || n > 60 {

@@ -90,9 +90,18 @@ func (e *Endpoint) learnFrame(milliTokens int64) {
 	e.frameTokens.Store(max(1, milliTokens))
 }
 
-// full says whether the agent has as many requests there as it should.
-func (e *Endpoint) full() bool {
+// full says whether the agent has as many requests there as it should. Those
+// that are away from an endpoint that may hold their prompts in its cache are
+// more work here than there, so they need as much more room: the limit is
+// divided by the work of a mean request of the class without a cache, of that
+// with one. Else what one endpoint has too much of fills the next, whose own
+// requests move on and leave their caches too, until all of the fleet computes
+// everything again.
+func (e *Endpoint) full(c *Class, away bool) bool {
 	limit := e.limit.Load()
+	if away {
+		limit = int64(math.Ceil(float64(limit) / c.cold))
+	}
 	return limit > 0 && e.inFlight.Load() >= limit
 }
 

@@ -24,8 +24,9 @@ const (
 )
 
 // Grade grades an endpoint for a key. It is called for each endpoint that a
-// request passes; a probe is granted to the first that asks.
-func (c *Class) Grade(engine, i int, key uint64, now time.Time) Grade {
+// request passes; a probe is granted to the first that asks. Away says that the
+// request has passed an endpoint that is there, but spares it: see Endpoint.full.
+func (c *Class) Grade(engine, i int, key uint64, away bool, now time.Time) Grade {
 	e := c.plan.endpoints[engine][i]
 	alike := false
 	if c.peers != nil {
@@ -41,7 +42,7 @@ func (c *Class) Grade(engine, i int, key uint64, now time.Time) Grade {
 			return Spared
 		}
 	}
-	if e.pushed.asks(now) || !alike && e.pushed.is(now) || e.full() {
+	if e.pushed.asks(now) || !alike && e.pushed.is(now) || e.full(c, away) {
 		return Spared
 	}
 	return Clear

@@ -187,7 +187,7 @@ func TestClassElsewhere(t *testing.T) {
 	a := c.Begin(0, 0, Work{PromptTokens: 10}, h.now)
 	a.First(h.now)
 	a.End(Ending{}, h.now)
-	if _, ok := c.Admit(1, false, h.now); !ok || c.Grade(0, 0, 1, h.now) != Clear || c.Absorb(0) || len(c.Stay()) != 2 {
+	if _, ok := c.Admit(1, false, h.now); !ok || c.Grade(0, 0, 1, false, h.now) != Clear || c.Absorb(0) || len(c.Stay()) != 2 {
 		t.Error("not passed through")
 	}
 	h.pass(time.Second)
@@ -223,7 +223,7 @@ func TestConcurrent(t *testing.T) {
 				c.Admit(rng.Uint64(), false, now)
 				c.Deposit()
 				engine := rng.IntN(4)
-				c.Grade(engine, 0, rng.Uint64(), now)
+				c.Grade(engine, 0, rng.Uint64(), false, now)
 				a := c.Begin(engine, 0, Work{Stream: true}, now)
 				plan.Load().Endpoint(engine, 0).Observe(signal.Report{Running: 3, Waiting: float64(rng.IntN(20)), KVUsage: 0.5}, now)
 				a.First(now.Add(100 * time.Millisecond))

@@ -52,7 +52,7 @@ func (h *hand) grades(engine int) (clear, spared, out int) {
 			spared++
 			continue
 		}
-		switch h.class().Grade(engine, 0, key, h.now) {
+		switch h.class().Grade(engine, 0, key, false, h.now) {
 		case Clear:
 			clear++
 		case Spared:

@@ -62,3 +62,74 @@ func TestCacheMissesAreNotOverdue(t *testing.T) {
 		t.Errorf("%d requests are %.2f times overdue, want 5 that are due now", n, ratio)
 	}
 }
+
+// What is cached at an endpoint that is full moves only to one that has room for
+// it without a cache; else one endpoint that is too full fills the next.
+func TestFullEndpointsSpillWhereColdPromptsFit(t *testing.T) {
+	tests := []struct {
+		name   string
+		cached float64
+		want   float64 // part of the limit, to which others take it in
+	}{
+		{"no cache", 0, 1},
+		// (1024 + 4 x 64) / (102.4 + 4 x 64) = 3.571 times the work.
+		{"cached", 0.9, 358.4 / 1280},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			snap := fleet(2, 100, 0.5)
+			snap.Sources[0].CachedFraction = tt.cached
+			s := Defaults()
+			s.Agents = 1
+			h := newHand(snap, s)
+			limit := float64(h.plan.Endpoint(1, 0).limit.Load())
+			away, home := 0, 0
+			for ; h.class().Grade(1, 0, 42, false, h.now) == Clear; home++ {
+				if h.class().Grade(1, 0, 42, true, h.now) == Clear {
+					away++
+				}
+				h.class().Begin(1, 0, Work{Stream: true}, h.now)
+			}
+			if float64(home) != limit || float64(away) != math.Ceil(tt.want*limit) {
+				t.Errorf("limit %v: takes %d of its own and %d of others, want %v and %v",
+					limit, home, away, limit, math.Ceil(tt.want*limit))
+			}
+		})
+	}
+}
+
+// A prompt that is at no cache's home is computed whole: that takes longer and
+// is more work, and the endpoint is not slow for it.
+func TestColdRequestsAreExpectedToTakeLonger(t *testing.T) {
+	snap := fleet(1, 100, 0.5)
+	snap.Sources[0].CachedFraction = 0.9
+	p := New(Defaults(), nil).NewPlan(spec(snap), start)
+	warm := p.Class(0).Begin(0, 0, Work{PromptTokens: 1024, Stream: true}, start)
+	cold := p.Class(0).Begin(0, 0, Work{PromptTokens: 1024, Stream: true, Cold: true}, start)
+	// 80 ms for the 1024 tokens without load, a tenth of that where nine tenths
+	// are cached. The reference request is 1024 + 4 x 64 = 1280 token equivalents,
+	// the warm one 102.4 + 256 = 358.4 of those.
+	if math.Abs(float64(warm.expected-8000)) > 1 || math.Abs(float64(cold.expected-80000)) > 1 {
+		t.Errorf("first tokens are expected after %d and %d us, want 8000 and 80000", warm.expected, cold.expected)
+	}
+	if warm.work != 279 && warm.work != 280 || cold.work != 1000 {
+		t.Errorf("work is %d and %d thousandths of a reference request, want 280 (or 279, cut off) and 1000", warm.work, cold.work)
+	}
+}
+
+// Endpoints that are busier than planned have less room than planned.
+func TestMovesFindRoomAtPresentLoad(t *testing.T) {
+	p := New(Defaults(), nil).NewPlan(spec(fleet(5, 100, 0.5)), start).peers[0]
+	p.members[2].penalty.lost, p.members[2].slow = 0.9, true
+	for i := range p.members {
+		// At utilization 0.9 a reference request takes 220 + 64 x 22 = 1628 ms, so
+		// 0.9 x 100/s x 1.628 s are in progress, four of them in the queue.
+		p.members[i].endpoint.running, p.members[i].endpoint.queue = 0.9*100*1.628-4, 4
+	}
+	weights := p.wanted(start)
+	p.limitMoves(start, weights)
+	// It would lose 45, by plan; the four others have 10 each.
+	if want := 1 - 0.9*40/45; math.Abs(weights[2]-want) > 1e-4 {
+		t.Errorf("weight is %.4f, want %.4f", weights[2], want)
+	}
+}

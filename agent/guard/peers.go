@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/irb-project/irb/agent/signal"
 )
 
 // peers is the endpoints that one or several classes reach, judged against each
@@ -160,16 +162,16 @@ func (p *peers) limitLoss(weights []float64, s *Settings) (panicking bool) {
 
 // limitMoves raises the weights of endpoints that are slow, not faulty, until
 // the work that they lose, its caches left behind, fits into the capacity that
-// the plan leaves at the others. Where all are nearly full, taking from the
+// plan and present load leave at the others. Where all are nearly full, taking from the
 // slower one makes the other the slower one, and traffic swings for ever.
 func (p *peers) limitMoves(now time.Time, weights []float64) {
 	cold := 1.0
 	for _, c := range p.classes {
-		cold = max(cold, c.coldWork())
+		cold = max(cold, c.cold)
 	}
 	free := func(i int) float64 {
 		m := &p.members[i]
-		return m.capacity * weights[i] * max(0, 1-p.plan.utilization(m.engine))
+		return m.capacity * weights[i] * max(0, 1-m.load(p.plan))
 	}
 	room := 0.0
 	for i := range p.members {
@@ -188,6 +190,21 @@ func (p *peers) limitMoves(now time.Time, weights []float64) {
 		}
 		room -= work
 	}
+}
+
+// load is the utilization of a member by plan or, if that is more, the one that
+// what it has in progress amounts to. One that is slow has more in progress, and
+// no room either.
+func (m *member) load(p *Plan) float64 {
+	planned, spec := p.utilization(m.engine), &p.engines[m.engine]
+	n := m.endpoint.running
+	if signal.Known(m.endpoint.queue) {
+		n += m.endpoint.queue
+	}
+	if n <= 0 || spec.capacity <= 0 || spec.p.PromptTokens <= 0 {
+		return planned
+	}
+	return max(planned, spec.utilizationOf(n, spec.capacity))
 }
 
 // publish makes marks of the weights.

@@ -71,6 +71,7 @@ type Class struct {
 	admission    *admission
 	place        int // among its classes
 	outputTokens float64
+	cold         float64 // work of a mean request where no cache holds its prompt, of that by plan; at least 1
 	owns         []bool  // by engine: it has keys of the class
 	netUs        []int64 // round trip, by engine
 	absorbs      []absorb
@@ -184,6 +185,7 @@ func (p *Plan) addClasses() {
 		if c.source != nil {
 			p.addSource(c)
 		}
+		c.cold = c.coldWork()
 	}
 	for n := range p.engines {
 		p.engines[n].planned /= float64(max(1, len(p.endpoints[n])))

@@ -154,7 +154,7 @@ func TestRelief(t *testing.T) {
 			h.plan.Endpoint(e, 0).Observe(signal.Report{Running: n, Waiting: test.waiting, KVUsage: 0.5}, h.now)
 		}
 		h.pass(TickInterval)
-		if got := h.plan.Endpoint(0, 0).full(); got != test.full {
+		if got := h.plan.Endpoint(0, 0).full(h.class(), false); got != test.full {
 			t.Errorf("others %v, %v waiting: full is %v, limit %d was %d", test.others, test.waiting, got, h.plan.Endpoint(0, 0).limit.Load(), limit)
 		}
 	}

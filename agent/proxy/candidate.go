@@ -28,6 +28,9 @@ type candidates struct {
 	inner pick.EndpointWalk
 	left  int // endpoints that the engine of step may still give
 
+	home bool // the next endpoint is the home of the key
+	away bool // an endpoint that is there was passed over
+
 	pinned attempt // the only one there is, if its endpoint is not nil
 
 	spent  bool        // nothing is left, for good
@@ -56,6 +59,8 @@ func (c *candidates) next(now time.Time) (at attempt, ok bool) {
 	for !c.spent && c.n < maxGiven {
 		if c.left > 0 {
 			if i, more := c.inner.Next(); more {
+				home := c.home
+				c.home = false
 				e := c.plan.pools[c.step.Engine].endpoints[i]
 				if !c.takes(e, i, now) {
 					continue
@@ -63,7 +68,7 @@ func (c *candidates) next(now time.Time) (at attempt, ok bool) {
 				c.left--
 				c.given[c.n] = e
 				c.n++
-				return attempt{engine: c.step.Engine, index: i, rank: c.step.Rank, endpoint: e}, true
+				return attempt{engine: c.step.Engine, index: i, rank: c.step.Rank, endpoint: e, cold: !home}, true
 			}
 			c.left = 0
 		}
@@ -74,7 +79,7 @@ func (c *candidates) next(now time.Time) (at attempt, ok bool) {
 			}
 			continue
 		}
-		c.step = step
+		c.step, c.home = step, step.Rank == 0
 		c.left = endpointsPerEngine
 		if c.request.Hard {
 			c.left = 1 // the state is in one endpoint
@@ -105,7 +110,8 @@ func (c *candidates) grade(e *endpoint, i int, now time.Time) guard.Grade {
 	if e.down(now) || c.step.Reason == pick.ReasonPenalty {
 		return guard.Out
 	}
-	g := c.guard.Grade(c.step.Engine, i, c.request.Key, now)
+	g := c.guard.Grade(c.step.Engine, i, c.request.Key, c.away, now)
+	c.away = c.away || g != guard.Out
 	// What a fallback may absorb is a bound of what is sent there instead; that
 	// of retries is their budget.
 	if g == guard.Clear && c.step.Fallback && c.n == 0 && !c.guard.Absorb(c.step.Engine) {
@@ -120,7 +126,7 @@ func (c *candidates) nextRound() bool {
 	for c.round < guard.Out {
 		c.round++
 		if c.passed[c.round] {
-			c.walk = c.class.Walk(c.request)
+			c.walk, c.away = c.class.Walk(c.request), false
 			return true
 		}
 	}

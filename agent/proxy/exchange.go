@@ -71,6 +71,7 @@ type attempt struct {
 	index    int // of the endpoint in its pool
 	rank     int
 	endpoint *endpoint
+	cold     bool           // it is not the home of the key
 	failed   metrics.Reason // if not ok
 	ok       bool
 }

@@ -93,7 +93,7 @@ func (x *exchange) admit() *answer {
 
 // watchTry tells the guards of an attempt that begins.
 func (x *exchange) watchTry(t *try) {
-	work := guard.Work{PromptTokens: float64(x.facts.PromptTokens), Stream: x.facts.Stream, Untimed: !x.generates()}
+	work := guard.Work{PromptTokens: float64(x.facts.PromptTokens), Stream: x.facts.Stream, Cold: t.at.cold, Untimed: !x.generates()}
 	t.guard = x.guard.Begin(t.at.engine, t.at.index, work, t.started)
 	t.observer = x.plan.guards.Endpoint(t.at.engine, t.at.index)
 }

@@ -28,6 +28,7 @@ type request struct {
 	round    guard.Grade
 	streams  bool // the client has a part of the answer
 	over     bool
+	away     bool // an endpoint that is there was passed over
 	attempt  guard.Attempt
 }
 
@@ -53,6 +54,7 @@ func (r *request) next() (engine int, ok bool) {
 		return rival.pick(r.sim.rng.Float64()), true
 	}
 	for ; r.round <= guard.Out; r.round++ {
+		r.away = false
 		walk := r.pick.Walk(pick.Request{Key: r.key, Stay: r.guard.Stay()})
 		for step, more := walk.Next(); more; step, more = walk.Next() {
 			if !r.tried[step.Engine] && r.grade(step) <= r.round {
@@ -68,7 +70,8 @@ func (r *request) grade(step pick.Step) guard.Grade {
 	if now.Before(r.agent.down[step.Engine]) || step.Reason == pick.ReasonPenalty {
 		return guard.Out
 	}
-	g := r.guard.Grade(step.Engine, 0, r.key, now)
+	g := r.guard.Grade(step.Engine, 0, r.key, r.away, now)
+	r.away = r.away || g != guard.Out
 	if g == guard.Clear && step.Fallback && r.attempts == 0 && !r.guard.Absorb(step.Engine) {
 		return guard.Spared
 	}

@@ -84,7 +84,9 @@ type request struct {
 	walk   pick.Walk
 	step   pick.Step
 	inner  pick.EndpointWalk
-	left   int // endpoints that the engine of step may still give
+	left   int  // endpoints that the engine of step may still give
+	home   bool // the next endpoint is the home of the key
+	away   bool // an endpoint that is there was passed over
 	round  guard.Grade
 	passed [guard.Out + 1]bool
 	given  [policy.MaxAttempts]int32
@@ -95,11 +97,21 @@ type request struct {
 // it goes to the next in rank, see package proxy.
 const endpointsPerEngine = 2
 
-// next returns the next candidate: engine, index in its pool, number.
-func (r *request) next(a *agent, now time.Time) (engine, index int, number int32, ok bool) {
+// candidate is where a request may go: engine, index in its pool, number in the
+// simulation; cold unless it is the home of the key.
+type candidate struct {
+	engine, index int
+	number        int32
+	cold          bool
+}
+
+// next returns the next candidate.
+func (r *request) next(a *agent, now time.Time) (c candidate, ok bool) {
 	for r.n < len(r.given) {
 		if r.left > 0 {
 			if i, more := r.inner.Next(); more {
+				home := r.home
+				r.home = false
 				number := r.plan.endpoints[r.step.Engine][i]
 				if !r.takes(a, i, number, now) {
 					continue
@@ -107,7 +119,7 @@ func (r *request) next(a *agent, now time.Time) (engine, index int, number int32
 				r.left--
 				r.given[r.n] = number
 				r.n++
-				return r.step.Engine, i, number, true
+				return candidate{r.step.Engine, i, number, !home}, true
 			}
 			r.left = 0
 		}
@@ -118,10 +130,10 @@ func (r *request) next(a *agent, now time.Time) (engine, index int, number int32
 			}
 			continue
 		}
-		r.step, r.left = step, endpointsPerEngine
+		r.step, r.left, r.home = step, endpointsPerEngine, step.Rank == 0
 		r.inner = r.plan.pools[step.Engine].Walk(r.pick.Key)
 	}
-	return 0, 0, 0, false
+	return candidate{}, false
 }
 
 func (r *request) takes(a *agent, i int, number int32, now time.Time) bool {
@@ -142,7 +154,8 @@ func (r *request) grade(a *agent, i int, number int32, now time.Time) guard.Grad
 	if now.Before(a.down[number]) || r.step.Reason == pick.ReasonPenalty {
 		return guard.Out
 	}
-	g := r.guard.Grade(r.step.Engine, i, r.pick.Key, now)
+	g := r.guard.Grade(r.step.Engine, i, r.pick.Key, r.away, now)
+	r.away = r.away || g != guard.Out
 	if g == guard.Clear && r.step.Fallback && r.n == 0 && !r.guard.Absorb(r.step.Engine) {
 		return guard.Spared
 	}
@@ -153,7 +166,7 @@ func (r *request) nextRound() bool {
 	for r.round < guard.Out {
 		r.round++
 		if r.passed[r.round] {
-			r.walk = r.class.Walk(r.pick)
+			r.walk, r.away = r.class.Walk(r.pick), false
 			return true
 		}
 	}

@@ -149,7 +149,7 @@ func (p *IRB) Route(f *policy.Flight, now float64) (int32, policy.Verdict) {
 		}
 		r.guard.Deposit()
 	}
-	engine, index, number, ok := r.next(a, t)
+	to, ok := r.next(a, t)
 	if !ok {
 		return 0, policy.Fail
 	}
@@ -158,8 +158,8 @@ func (p *IRB) Route(f *policy.Flight, now float64) (int32, policy.Verdict) {
 	if f.Attempts > 0 && !r.refused && !r.guard.Withdraw() {
 		return 0, policy.Fail
 	}
-	r.attempt = r.guard.Begin(engine, index, guard.Work{PromptTokens: f.Request.PromptTokens, Stream: true}, t)
-	return number, policy.Send
+	r.attempt = r.guard.Begin(to.engine, to.index, guard.Work{PromptTokens: f.Request.PromptTokens, Stream: true, Cold: to.cold}, t)
+	return to.number, policy.Send
 }
 
 // begin classes and keys a request.
