@@ -13,9 +13,10 @@ help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
 setup: ## Install what is missing: C++ compiler, CLP headers, minisign, Prometheus, Chromium
-	@.ci/setup
+	@.ci/setup test
 
-build: setup ## Build bin/irbctl (with CLP) and bin/irb-agent (static)
+build: ## Build bin/irbctl (with CLP) and bin/irb-agent (static)
+	@.ci/setup
 	$(GO) build -ldflags '$(LDFLAGS)' -o bin/irbctl ./cmd/irbctl
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/irb-agent ./cmd/irb-agent
 
@@ -24,7 +25,8 @@ demo: build ## Solve, sign, explain, route real traffic, lose half an engine, so
 
 test: build lint unit static fuzz demo ## Everything that CI checks
 
-lint: setup ## gofmt, go vet, staticcheck
+lint: ## gofmt, go vet, staticcheck
+	@.ci/setup
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
@@ -42,7 +44,8 @@ static: ## The agent without cgo; irbctl without CLP
 	CGO_ENABLED=0 $(GO) build -o bin/irb-agent-static ./cmd/irb-agent && rm bin/irb-agent-static
 	CGO_ENABLED=0 $(GO) build -o bin/irbctl-nocgo ./cmd/irbctl && bin/irbctl-nocgo version && rm bin/irbctl-nocgo
 
-fuzz: setup ## Every fuzz test, FUZZTIME each
+fuzz: ## Every fuzz test, FUZZTIME each
+	@.ci/setup
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; \
 	for package in $$(git grep -l '^func Fuzz' -- '*_test.go' | xargs -n1 dirname | sort -u); do \
 		$(GO) test -c -fuzz=Fuzz -o $$dir/fuzz ./$$package; \
