@@ -39,6 +39,19 @@ func (s state) open() (mark, error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return mark{}, fmt.Errorf("state folder: %w", err)
 	}
+	return s.readHighest()
+}
+
+// CheckState says what New would say of a state folder, without making it.
+func CheckState(dir, fleet string) error {
+	if dir == "" {
+		return nil
+	}
+	_, err := state{dir: dir, fleet: fleet}.readHighest()
+	return err
+}
+
+func (s state) readHighest() (mark, error) {
 	data, err := os.ReadFile(s.highestPath())
 	if errors.Is(err, os.ErrNotExist) {
 		return mark{}, nil

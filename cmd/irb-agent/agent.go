@@ -54,39 +54,43 @@ type served[S any] struct {
 
 // newAgent opens everything and starts nothing. Its error is about settings,
 // files they name, or addresses.
-func newAgent(path string, stderr io.Writer, now func() time.Time) (a *agent, err error) {
+func newAgent(path string, stderr io.Writer, now func() time.Time) (*agent, error) {
 	c, err := config.Load(path)
 	if err != nil {
 		return nil, err
 	}
-	a = &agent{path: path, now: now, level: new(slog.LevelVar), metrics: metrics.New(now)}
+	a := &agent{path: path, now: now, level: new(slog.LevelVar), metrics: metrics.New(now)}
 	a.failed = make(chan error, len(c.Listeners)+2)
 	a.config.Store(c)
 	a.log = newLogger(stderr, c.Log, a.level)
+	if err := a.open(c); err != nil {
+		a.close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// open opens what the settings name. After an error a part of it is open.
+func (a *agent) open(c *config.Config) error {
 	keys, err := trustedKeys(c)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer func() {
-		if err != nil {
-			a.close()
-		}
-	}()
 	if err := a.openDecisions(c); err != nil {
-		return nil, err
+		return err
 	}
 	if err := a.openTraffic(c); err != nil {
-		return nil, err
+		return err
 	}
 	if err := a.openStatus(c); err != nil {
-		return nil, err
+		return err
 	}
 	a.reloader, err = reload.New(reload.Options{
 		Path: c.Weights, Fleet: c.Fleet, Cluster: c.Cluster, Trusted: keys, StateDir: c.StateDir,
-		RequireFresh: c.RequireFresh, PollInterval: c.PollInterval, Now: now,
+		RequireFresh: c.RequireFresh, PollInterval: c.PollInterval, Now: a.now,
 		Build: a.build, Publish: a.publish, Report: a.report,
 	})
-	return a, err
+	return err
 }
 
 func newLogger(w io.Writer, c config.Log, level *slog.LevelVar) *slog.Logger {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"aead.dev/minisign"
@@ -14,6 +15,7 @@ import (
 	"github.com/irb-project/irb/agent/metrics"
 	"github.com/irb-project/irb/agent/pick"
 	"github.com/irb-project/irb/agent/proxy"
+	"github.com/irb-project/irb/agent/reload"
 	"github.com/irb-project/irb/agent/snapshot"
 )
 
@@ -61,10 +63,28 @@ func checkAll(path string, stdout, stderr io.Writer, now time.Time) int {
 func checkFiles(c *config.Config) (keys []minisign.PublicKey, err error) {
 	keys, err = trustedKeys(c)
 	_, secretErr := decisionSecret(c)
-	errs := []error{err, secretErr}
+	errs := []error{err, secretErr, reload.CheckState(c.StateDir, c.Fleet), checkAppend(c.DecisionLog.Path)}
 	for _, l := range c.Listeners {
 		_, err := proxy.ServerTLS(l, slog.New(slog.DiscardHandler))
 		errs = append(errs, err)
 	}
 	return keys, errors.Join(errs...)
+}
+
+// checkAppend says whether the decision log can be appended to. It makes none.
+func checkAppend(path string) error {
+	if path == "" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	switch {
+	case err == nil:
+		return f.Close()
+	case errors.Is(err, os.ErrNotExist): // it is made where its folder is
+		_, err = os.Stat(filepath.Dir(path))
+	}
+	if err != nil {
+		return fmt.Errorf("decision_log.path: %w", err)
+	}
+	return nil
 }

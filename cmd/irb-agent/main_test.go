@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -70,6 +71,47 @@ func TestCommandLine(t *testing.T) {
 	f.write("weights.toml", bytes.Replace(file, []byte("by hand"), []byte("by Hand"), 1))
 	if code, _, stderr := run("--check", "--config", f.path("agent.toml")); code != exitVerify || !strings.Contains(stderr, "refused") {
 		t.Errorf("check of a changed weight file: exit %d, %q", code, stderr)
+	}
+}
+
+// TestWhatCannotBeOpened: an agent that cannot start says why in a line and
+// lets go of what it has opened; --check finds what is wrong with files before.
+func TestWhatCannotBeOpened(t *testing.T) {
+	noLeak(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, test := range []struct {
+		name, old, new string
+		want           string
+		check          bool // finds it too
+	}{
+		{"listener", "[[listener]]\naddress = \"127.0.0.1:0\"", "[[listener]]\naddress = \"" + taken.Addr().String() + "\"", "address already in use", false},
+		{"status", "status_listen = \"127.0.0.1:0\"", "status_listen = \"" + taken.Addr().String() + "\"", "status_listen: ", false},
+		{"decisions", "poll_interval", "decision_log.path = \"none/decisions\"\npoll_interval", "decision_log.path: ", true},
+		{"state", "state_dir = \"state\"", "state_dir = \"agent.toml/state\"", "state folder: ", true},
+		{"key", "trusted_keys", "trusted_key_files = [\"none.pub\"]\ntrusted_keys", "trusted_key_files: ", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFleet(t, "")
+			text, err := os.ReadFile(f.path("agent.toml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.write("bad.toml", bytes.Replace(text, []byte(test.old), []byte(test.new), 1))
+			for _, args := range [][]string{{"--config", f.path("bad.toml")}, {"--check", "--config", f.path("bad.toml")}} {
+				if len(args) == 3 && !test.check {
+					continue
+				}
+				var stdout, stderr bytes.Buffer
+				code := execute(args, &stdout, &stderr, nil, time.Now)
+				if code != exitUsage || !strings.HasPrefix(stderr.String(), "irb-agent: ") || !strings.Contains(stderr.String(), test.want) {
+					t.Errorf("%q: exit %d, %q, want %d and %q", args[0], code, stderr.String(), exitUsage, test.want)
+				}
+			}
+		})
 	}
 }
 
