@@ -79,12 +79,11 @@ func (p *Proxy) newEndpoint(engine, id string, u *url.URL, address string) *endp
 	}
 	e := &endpoint{id: id, url: u, host: net.JoinHostPort(address, port), basePath: trimSlash(u.EscapedPath())}
 	e.link = p.reach.Link(engine, id)
-	dial := p.dialerOf(u, e.host, e.link)
-	if !p.http2 {
-		e.upstream = &h1client.Client{Dial: dial, IdleTimeout: p.engineIdle, MaxIdle: maxIdlePerEndpoint}
-		return e
+	const http1 = "http/1.1"
+	e.upstream = &h1client.Client{Dial: p.dialerOf(u, e.host, e.link, http1), IdleTimeout: p.engineIdle, MaxIdle: maxIdlePerEndpoint}
+	if p.http2 {
+		e.upstream = newHTTP2Upstream(u.Scheme, p.dialerOf(u, e.host, e.link, "h2", http1), p.engineIdle, e.upstream)
 	}
-	e.upstream = newHTTP2Upstream(u.Scheme, dial, p.engineIdle)
 	return e
 }
 
@@ -99,8 +98,9 @@ func trimSlash(s string) string {
 	return s
 }
 
-// dialerOf returns what connects to host for a URL.
-func (p *Proxy) dialerOf(u *url.URL, host string, link *metrics.Link) func(ctx context.Context) (net.Conn, error) {
+// dialerOf returns what connects to host for a URL, over TLS for one of these
+// protocols.
+func (p *Proxy) dialerOf(u *url.URL, host string, link *metrics.Link, protocols ...string) func(ctx context.Context) (net.Conn, error) {
 	if u.Scheme == "http" {
 		return func(ctx context.Context) (net.Conn, error) { return p.dialer.dial(ctx, "tcp", host, link) }
 	}
@@ -108,9 +108,6 @@ func (p *Proxy) dialerOf(u *url.URL, host string, link *metrics.Link) func(ctx c
 	if c.ServerName == "" {
 		c.ServerName = u.Hostname()
 	}
-	c.NextProtos = []string{"http/1.1"}
-	if p.http2 {
-		c.NextProtos = []string{"h2", "http/1.1"}
-	}
+	c.NextProtos = protocols
 	return func(ctx context.Context) (net.Conn, error) { return p.dialer.dialTLS(ctx, "tcp", host, c, link) }
 }

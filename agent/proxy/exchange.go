@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/irb-project/irb/agent/body"
 	"github.com/irb-project/irb/agent/guard"
 	"github.com/irb-project/irb/agent/metrics"
@@ -157,6 +159,11 @@ func checkTarget(r *http.Request) *answer {
 	if r.Method == http.MethodConnect || !strings.HasPrefix(r.URL.Path, "/") {
 		return badRequest("bad_target", "", "the request target must be a path")
 	}
+	// HTTP/2 can carry what no request line can, and an engine must not be blamed
+	// for a request that cannot be sent to it.
+	if !httpguts.ValidHeaderFieldName(r.Method) || strings.ContainsFunc(r.URL.RawQuery, outsideOfTargets) {
+		return badRequest("bad_target", "", "the method must be a token, the query without blanks and control characters")
+	}
 	if strings.Contains(r.URL.Path, "..") {
 		for segment := range strings.SplitSeq(r.URL.Path, "/") {
 			if segment == ".." {
@@ -166,6 +173,9 @@ func checkTarget(r *http.Request) *answer {
 	}
 	return nil
 }
+
+// outsideOfTargets says whether a character cannot stand in a request line.
+func outsideOfTargets(c rune) bool { return c <= ' ' || c == 0x7f }
 
 // refuse answers with an error of ours.
 func (x *exchange) refuse(a *answer) {

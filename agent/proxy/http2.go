@@ -10,14 +10,15 @@ import (
 
 // http2Upstream is an upstream of connections that may be HTTP/2.
 type http2Upstream struct {
-	scheme  string
-	dial    func(ctx context.Context) (net.Conn, error)
-	idle    time.Duration
-	current atomic.Pointer[http.Transport]
+	scheme   string
+	dial     func(ctx context.Context) (net.Conn, error)
+	idle     time.Duration
+	current  atomic.Pointer[http.Transport]
+	upgrades upstream // HTTP/1.1, for what HTTP/2 cannot do
 }
 
-func newHTTP2Upstream(scheme string, dial func(ctx context.Context) (net.Conn, error), idle time.Duration) *http2Upstream {
-	u := &http2Upstream{scheme: scheme, dial: dial, idle: idle}
+func newHTTP2Upstream(scheme string, dial func(ctx context.Context) (net.Conn, error), idle time.Duration, upgrades upstream) *http2Upstream {
+	u := &http2Upstream{scheme: scheme, dial: dial, idle: idle, upgrades: upgrades}
 	u.current.Store(u.transport())
 	return u
 }
@@ -36,12 +37,21 @@ func (u *http2Upstream) transport() *http.Transport {
 }
 
 func (u *http2Upstream) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Header["Upgrade"] != nil {
+		return u.upgrades.RoundTrip(r)
+	}
 	return u.current.Load().RoundTrip(r)
 }
 
-func (u *http2Upstream) CloseIdleConnections() { u.current.Load().CloseIdleConnections() }
+func (u *http2Upstream) CloseIdleConnections() {
+	u.current.Load().CloseIdleConnections()
+	u.upgrades.CloseIdleConnections()
+}
 
 // Retire goes on with another transport, because one that is in use cannot be
 // told to leave its HTTP/2 connections alone. What is busy in the old one closes
 // after it was idle for a while.
-func (u *http2Upstream) Retire() { u.current.Swap(u.transport()).CloseIdleConnections() }
+func (u *http2Upstream) Retire() {
+	u.current.Swap(u.transport()).CloseIdleConnections()
+	u.upgrades.Retire()
+}

@@ -489,3 +489,29 @@ func TestBadTargets(t *testing.T) {
 		}
 	}
 }
+
+// TestUnsendableRequestsAreTheClients: what HTTP/2 carries and HTTP/1.1 cannot is
+// refused before any engine could be blamed for it.
+func TestUnsendableRequestsAreTheClients(t *testing.T) {
+	r := start(t, fleet(named("a", engine(t, answerJSON("a")))), "")
+	for _, change := range []func(*http.Request){
+		func(r *http.Request) { r.Method = "PO ST" },
+		func(r *http.Request) { r.URL.RawQuery = "a=b c" },
+		func(r *http.Request) { r.URL.RawQuery = "a=b\x7f" },
+	} {
+		for range 10 {
+			request := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(chatBody))
+			request.Header.Set("Content-Type", "application/json")
+			change(request)
+			w := httptest.NewRecorder()
+			r.proxy.Handler(r.config.Listeners[0]).ServeHTTP(w, request)
+			if w.Code != 400 || !strings.Contains(w.Body.String(), "bad_target") {
+				t.Fatalf("%q ?%q: %d %s", request.Method, request.URL.RawQuery, w.Code, w.Body)
+			}
+		}
+	}
+	if n := r.metric(`irb_requests_total{class="chat"`); n != "" {
+		t.Errorf("%s requests got to the engine", n)
+	}
+	expect(t, r.post(chatBody), 200, `"a"`)
+}

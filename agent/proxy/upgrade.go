@@ -15,10 +15,13 @@ import (
 	"github.com/irb-project/irb/agent/metrics"
 )
 
-// isUpgrade says whether the client wants another protocol, as WebSocket
-// (realtime) clients do.
+// isUpgrade says whether the client wants a WebSocket, as those of the realtime
+// API do. No other protocol is passed on: h2c for one would carry requests past
+// every rule to the engine, unseen. A wish for one may be ignored (RFC 9110,
+// 7.8).
 func isUpgrade(r *http.Request) bool {
-	if r.ProtoMajor != 1 || r.Header.Get("Upgrade") == "" {
+	wish := r.Header["Upgrade"]
+	if len(wish) != 1 || !strings.EqualFold(wish[0], "websocket") || r.Method != http.MethodGet || r.ProtoMajor != 1 {
 		return false
 	}
 	asked := false
