@@ -1,18 +1,23 @@
 package network
 
 // shift adds delta to the prices of the subtree of v, or takes it from all
-// others if they are fewer: only differences of prices count until reprice.
+// others if they are fewer: only differences of prices count until reprice. It
+// walks from both ends, as each step waits for the memory of the one before.
 func (g *graph) shift(v int32, delta float64) {
 	if delta == 0 {
 		return
 	}
-	u, n := v, g.nodes[v].size
+	first, last, n := v, g.nodes[v].last, g.nodes[v].size
 	if 2*n > int32(len(g.nodes)) {
-		u, n, delta = g.thread[g.nodes[v].last], int32(len(g.nodes))-n, -delta
+		first, last, n, delta = g.thread[last], g.back[v], int32(len(g.nodes))-n, -delta
 	}
-	for ; n > 0; n-- {
-		g.prices[u] += delta
-		u = g.thread[u]
+	for ; n > 1; n -= 2 {
+		g.prices[first] += delta
+		g.prices[last] += delta
+		first, last = g.thread[first], g.back[last]
+	}
+	if n > 0 {
+		g.prices[first] += delta
 	}
 }
 
