@@ -44,7 +44,7 @@ func Judge(ctx context.Context, p *model.Problem, s *model.Solution) (Verdict, e
 		}
 		y := m.prices()
 		bound, _ := g.Bound(y)
-		v.Found, v.Bound = g.Objective(m.flows()), max(v.Bound, bound)
+		v.Found, v.Bound = m.found(y), max(v.Bound, bound)
 		v.Gap = rows.Gap(v.Objective, v.Bound)
 		v.Agrees = math.Abs(v.Gap) <= JudgeGap && v.Found >= v.Objective*(1-JudgeGap)
 		if v.Agrees || !takeNear(g, in, y, m.sourcePrices(), -violationMs) {
@@ -52,6 +52,31 @@ func Judge(ctx context.Context, p *model.Problem, s *model.Solution) (Verdict, e
 		}
 	}
 	return v, nil
+}
+
+// found returns what CLP's own flows cost at exact delays, and by its prices y
+// what they miss: it serves and keeps limits within a tolerance of its own, and
+// where engines are full what it overlooks may be worth more than JudgeGap.
+func (m *master) found(y []float64) float64 {
+	flows := m.flows()
+	cost := m.g.Objective(flows)
+	for j, t := range m.g.Activity(flows) {
+		r := &m.g.Rows[j]
+		cost += max(0, y[j])*max(0, t-r.Max) - min(0, y[j])*max(0, r.Min-t)
+	}
+	price := m.sourcePrices()
+	routed := make([]float64, len(price))
+	s := 0
+	for _, f := range flows {
+		for f.Pair >= m.g.Row[s+1] {
+			s++
+		}
+		routed[s] += f.RPS
+	}
+	for s, served := range m.g.Served {
+		cost += price[s] * (served - routed[s])
+	}
+	return cost
 }
 
 // nearby returns the pairs that a solution uses, or that lose by little.

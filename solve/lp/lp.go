@@ -27,7 +27,7 @@ type Options struct {
 // Verdict is what CLP says of a solution. Objectives in ms x req/s.
 type Verdict struct {
 	Objective float64 // of the solution judged
-	Found     float64 // of CLP's own flows, at exact delays
+	Found     float64 // of CLP's own flows, at exact delays, and of what they miss at its prices
 	Bound     float64 // no plan costs less: CLP's duals over all pairs and exact conjugates
 	Gap       float64 // (Objective - Bound) / Objective
 	Agrees    bool    // Gap is at most JudgeGap, and CLP found nothing better by more

@@ -97,7 +97,7 @@ func (g *Program) Bound(y []float64) (bound float64, sourcePrice []float64) {
 	var prices []float64
 	for s, served := range g.Served {
 		prices = g.PairPrices(s, &u, y, prices)
-		if served == 0 || (g.Lower == nil && g.Upper == nil && g.Stay == nil) {
+		if g.Lower == nil && g.Upper == nil && g.Stay == nil {
 			sourcePrice[s] = math.Inf(1)
 			for _, price := range prices {
 				sourcePrice[s] = min(sourcePrice[s], price)

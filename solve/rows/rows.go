@@ -143,8 +143,15 @@ func (g *Program) Bounds(k, s int) (lo, hi float64) {
 	if g.Lower != nil {
 		lo = g.Lower[k]
 	}
+	if lo > hi && lo <= hi*(1+boundRounding) {
+		lo = hi
+	}
 	return lo, hi
 }
+
+// boundRounding is how far, relative, a lower bound may be above what its source
+// serves by rounding: where a minimum is all that is served.
+const boundRounding = 1e-12
 
 // StayTerm returns the kink of g_k and the cost of each req/s below it, or
 // zeros where nothing is lost by leaving.
