@@ -38,7 +38,7 @@ type program struct {
 	worth float64   // ms x req/s of one scaled unit of the objective
 	least []float64 // per source, ms taken off all its costs to keep digits
 
-	touched []bool // per row of q, whether a variable of a pair is in it
+	touched []bool // per row of q, whether a pair of the program loads it
 
 	parts  []part  // in order of pair
 	fixed  []part  // flow that lower bounds fix: lo alone
@@ -66,6 +66,9 @@ func newProgram(g *rows.Program, pairs []int, goal goal) *program {
 	b.touched = make([]bool, len(b.q.b))
 	for _, row := range b.q.index {
 		b.touched[row] = true
+	}
+	for _, p := range b.fixed { // also where a lower bound leaves nothing to choose
+		b.eachEntry(p.pair, p.source, func(row int32, _ float64) { b.touched[row] = true })
 	}
 	b.missed = make([]int, len(g.Groups))
 	for i := range b.missed {
