@@ -3,11 +3,13 @@ package solve
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/irb-project/irb/agent/snapshot"
 	"github.com/irb-project/irb/solve/figure"
+	"github.com/irb-project/irb/solve/model"
 	"github.com/irb-project/irb/solve/network"
 )
 
@@ -20,6 +22,7 @@ type Contingency struct {
 	Lost     int             // engine node
 	Gains    map[int]float64 // by pair of the sources that used it: req/s beyond plan
 	ShortRPS float64         // what could not be served any more
+	Unsolved error           // why there is no such plan; the rest is empty then
 }
 
 // contingencyPairs bounds, over all contingencies of one solve, the pairs that
@@ -43,14 +46,15 @@ func (p *Plan) DefaultContingencies() int {
 }
 
 // Contingencies re-solves the program with each used engine lost in turn, the
-// busiest first, at most n of them.
+// busiest first, at most n of them. One that cannot be solved says so and is no
+// reason to refuse the plan; the only error is the context's.
 func (p *Plan) Contingencies(ctx context.Context, n int) ([]Contingency, error) {
 	lost := p.busiest()
 	contingencies := make([]Contingency, 0, min(n, len(lost)))
 	for _, e := range lost[:min(n, len(lost))] {
-		c, err := p.lose(ctx, e)
-		if err != nil {
-			return nil, fmt.Errorf("without engine %q: %w", p.Engines[e].Name, err)
+		c := p.lose(ctx, e)
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 		contingencies = append(contingencies, c)
 	}
@@ -68,9 +72,22 @@ func (p *Plan) coverage(contingencies []Contingency) string {
 	if len(contingencies) < used {
 		text = fmt.Sprintf("fallbacks come from solving again without each of the %d busiest of %d engines in use; the others' are the next by marginal cost", len(contingencies), used)
 	}
+	solved := len(contingencies)
+	for _, c := range contingencies {
+		if c.Unsolved != nil {
+			solved--
+			text += fmt.Sprintf("; without %s none was found (%v)", p.Engines[c.Lost].Name, c.Unsolved)
+		}
+	}
+	if solved == 0 {
+		return text
+	}
 	worst := slices.MaxFunc(contingencies, func(a, b Contingency) int { return cmp.Compare(a.ShortRPS, b.ShortRPS) })
 	if worst.ShortRPS > 1e-6 {
 		return fmt.Sprintf("%s; without %s, %s req/s could not be served", text, p.Engines[worst.Lost].Name, figure.Rate(worst.ShortRPS))
+	}
+	if solved < len(contingencies) {
+		return text + "; all demand could be served in each of the others"
 	}
 	return text + "; all demand could be served in each"
 }
@@ -89,14 +106,20 @@ func (p *Plan) busiest() []int {
 	return engines
 }
 
-// lose solves the program without an engine, from the plan with it. What cannot be served is shed by
-// priority, as a contingency is no reason to refuse a plan.
-func (p *Plan) lose(ctx context.Context, e int) (Contingency, error) {
+// lose solves the program without an engine, from the plan with it. A loss is no
+// reason to refuse a plan: what cannot be served is shed by priority, and least
+// shares give way where they cannot be kept.
+func (p *Plan) lose(ctx context.Context, e int) Contingency {
 	reduced := p.Problem.Without(e)
 	c := Contingency{Lost: e, Gains: make(map[int]float64)}
-	solution, _, err := Certified(ctx, reduced.Problem, reduced.Narrow(p.Solution.Flows))
+	start := reduced.Narrow(p.Solution.Flows)
+	solution, _, err := Certified(ctx, reduced.Problem, start)
+	if errors.As(err, new(*model.Infeasible)) {
+		solution, _, err = Certified(ctx, reduced.WithoutMinima().Problem, start)
+	}
 	if err != nil {
-		return c, err
+		c.Unsolved = err
+		return c
 	}
 	planned := make(map[int]float64, len(p.Solution.Flows))
 	touched := make([]bool, len(p.Sources))
@@ -123,7 +146,7 @@ func (p *Plan) lose(ctx context.Context, e int) (Contingency, error) {
 		c.ShortRPS -= served
 	}
 	c.ShortRPS = max(0, c.ShortRPS)
-	return c, nil
+	return c
 }
 
 // fallbacks returns the fallbacks of each source: first the engines that take
@@ -148,46 +171,44 @@ func (p *Plan) fallbacks(contingencies []Contingency) [][]snapshot.Fallback {
 }
 
 func (p *Plan) sourceFallbacks(s int, gains map[int]float64, cause map[int]int) []snapshot.Fallback {
-	domainsUsed := make(map[string]bool)
-	for _, f := range p.Reader.Flows(s) {
-		domainsUsed[p.Engines[p.Col[f.Pair]].Domain] = true
-	}
-	var out []snapshot.Fallback
-	otherDomains := make(map[string]bool) // of fallbacks, none of them used at plan
-	chosen := make(map[int]bool)
-	choose := func(k int, absorbRPS float64, text string) {
-		chosen[k] = true
-		if domain := p.Engines[p.Col[k]].Domain; !domainsUsed[domain] {
-			otherDomains[domain] = true
-		}
-		out = append(out, snapshot.Fallback{Engine: p.Engines[p.Col[k]].Name, AbsorbRPS: absorbRPS, Text: text})
+	chooser := newChooser(p.Engines)
+	for _, k := range p.usedPairs(s) {
+		chooser.use(int(p.Col[k]))
 	}
 	ranked := p.Reader.Ranked(s) // unused pairs, cheapest first
 	for _, k := range ranked {
 		if gain := gains[k]; gain > 0 {
-			choose(k, gain, fmt.Sprintf("takes over most cheaply when %s is lost", p.Engines[cause[k]].Name))
+			chooser.choose(int(p.Col[k]), gain, fmt.Sprintf("takes over most cheaply when %s is lost", p.Engines[cause[k]].Name))
 		}
 	}
-	share := p.Sources[s].DemandRPS * p.Sources[s].Work / p.totalWork()
-	next := func(wanted func(domain string) bool) {
-		for _, k := range ranked {
-			e := p.Col[k]
-			if chosen[k] || !wanted(p.Engines[e].Domain) {
-				continue
-			}
-			free := p.Engines[e].Limit - p.Reader.Load(int(e)).Work
-			if free <= 1e-9*p.Engines[e].Limit {
-				choose(k, 0, "next by marginal cost; full at plan, a last resort")
-				continue
-			}
-			choose(k, free*share/p.Sources[s].Work, "next by marginal cost; its part of the free capacity")
-		}
+	engines := make([]int, len(ranked))
+	for i, k := range ranked {
+		engines[i] = int(p.Col[k])
 	}
-	next(func(domain string) bool {
-		return len(otherDomains) < fallbackDomains && !domainsUsed[domain] && !otherDomains[domain]
+	part := p.Sources[s].DemandRPS / p.totalWork() // req/s of this source in a unit of all work
+	return chooser.fill(engines, func(e int) (float64, string) {
+		free, allowed := p.Reader.FreeWork(e)*part, p.Reader.ShareLeft(s, e)
+		switch room := min(free, allowed); {
+		case room <= roundingRPS*p.Sources[s].DemandRPS:
+			return 0, "next by marginal cost; full at plan, a last resort"
+		case allowed < free:
+			return room, "next by marginal cost; what its share allows"
+		default:
+			return room, "next by marginal cost; its part of the free capacity"
+		}
 	})
-	next(func(string) bool { return len(out) < fallbackDomains })
-	return out
+}
+
+// usedPairs returns the pairs of the weights of a source: those with flow, or
+// where all of it is shed the cheapest.
+func (p *Plan) usedPairs(s int) (pairs []int) {
+	for _, f := range p.Reader.Flows(s) {
+		pairs = append(pairs, f.Pair)
+	}
+	if pairs == nil {
+		pairs = p.Reader.Ranked(s)[:1]
+	}
+	return pairs
 }
 
 func (p *Plan) totalWork() (work float64) {
@@ -195,4 +216,50 @@ func (p *Plan) totalWork() (work float64) {
 		work += s.DemandRPS * s.Work
 	}
 	return work
+}
+
+// chooser gathers the fallbacks of one source: no engine twice, and none that
+// has a weight.
+type chooser struct {
+	engines   []model.EngineNode
+	taken     map[int]bool
+	used      map[string]bool // failure domains of weights
+	others    map[string]bool // failure domains of fallbacks, none of them used
+	fallbacks []snapshot.Fallback
+}
+
+func newChooser(engines []model.EngineNode) *chooser {
+	return &chooser{engines: engines, taken: make(map[int]bool), used: make(map[string]bool), others: make(map[string]bool)}
+}
+
+// use notes that the source has a weight on an engine.
+func (c *chooser) use(e int) {
+	c.taken[e], c.used[c.engines[e].Domain] = true, true
+}
+
+func (c *chooser) choose(e int, absorbRPS float64, text string) {
+	c.taken[e] = true
+	if domain := c.engines[e].Domain; !c.used[domain] {
+		c.others[domain] = true
+	}
+	c.fallbacks = append(c.fallbacks, snapshot.Fallback{Engine: c.engines[e].Name, AbsorbRPS: absorbRPS, Text: text})
+}
+
+// fill chooses of ranked engines, best first: in other failure domains until
+// there are fallbackDomains of them, then any until there are as many fallbacks.
+// Absorb tells what an engine may take, and why it is a fallback.
+func (c *chooser) fill(ranked []int, absorb func(e int) (rps float64, text string)) []snapshot.Fallback {
+	pass := func(wanted func(domain string) bool) {
+		for _, e := range ranked {
+			if !c.taken[e] && wanted(c.engines[e].Domain) {
+				rps, text := absorb(e)
+				c.choose(e, rps, text)
+			}
+		}
+	}
+	pass(func(domain string) bool {
+		return len(c.others) < fallbackDomains && !c.used[domain] && !c.others[domain]
+	})
+	pass(func(string) bool { return len(c.fallbacks) < fallbackDomains })
+	return c.fallbacks
 }

@@ -11,14 +11,20 @@ import (
 )
 
 // wordInfeasible gives an infeasible program its sentence: who demands what,
-// what it can reach, and what keeps it from the rest.
+// which limits keep how much of it from being served, and what keeps it from
+// other engines.
 func wordInfeasible(c *model.Compiled, err error) error {
 	var infeasible *model.Infeasible
 	if !errors.As(err, &infeasible) {
 		return err
 	}
 	servable := !slices.ContainsFunc(infeasible.Sources, func(s int) bool { return c.Row[s] == c.Row[s+1] })
-	return &InfeasibleError{Cause: infeasible, Sheddable: servable && !c.Shed, text: infeasibleText(c, infeasible)}
+	shares := bindingShares(c, infeasible)
+	minima := slices.ContainsFunc(shares, func(b *bindingShare) bool { return b.least })
+	return &InfeasibleError{
+		Cause: infeasible, Sheddable: servable && !minima && !c.Shed,
+		text: infeasibleText(c, infeasible, shares),
+	}
 }
 
 // InfeasibleError is a demand that the fleet cannot serve, in words.
@@ -31,40 +37,75 @@ type InfeasibleError struct {
 func (e *InfeasibleError) Error() string { return e.text }
 func (e *InfeasibleError) Unwrap() error { return e.Cause }
 
-func infeasibleText(c *model.Compiled, e *model.Infeasible) string {
+func infeasibleText(c *model.Compiled, e *model.Infeasible, shares []*bindingShare) string {
 	var b strings.Builder
 	b.WriteString("infeasible: ")
-	var demand, work float64
-	for _, s := range e.Sources {
-		demand += c.Sources[s].DemandRPS
-		work += c.Sources[s].DemandRPS * c.Sources[s].Work
+	if len(e.Sources) == 0 {
+		b.WriteString("least shares ask for more than can be had")
+	} else {
+		b.WriteString(demandText(c, e))
 	}
-	fmt.Fprintf(&b, "%s demand%s %.6g req/s", sourceNames(c, e.Sources), plural(len(e.Sources), "s", ""), demand)
-	if len(e.Engines) > 0 {
-		if reference := work / c.Engines[e.Engines[0]].ReferenceWork; math.Abs(reference-demand) > 1e-6*demand {
-			fmt.Fprintf(&b, " (%.6g reference req/s of work)", reference)
-		}
-	}
-	if len(e.Engines) > 0 {
-		var limit float64
-		for _, i := range e.Engines {
-			limit += c.Engines[i].Limit / c.Engines[i].ReferenceWork
-		}
-		fmt.Fprintf(&b, ", and may only use %s, which take%s at most %.6g reference req/s", engineNames(c, e.Engines), plural(len(e.Engines), "s", ""), limit)
-	} else if len(e.Groups) == 0 && len(e.Caps) == 0 {
-		b.WriteString(", and no engine may serve it; give it one or take it out")
-	}
-	for _, g := range e.Groups {
-		fmt.Fprintf(&b, "; %s allows %.6g to %.6g req/s", c.Groups[g].Name, c.Groups[g].MinRPS, c.Groups[g].MaxRPS)
-	}
-	for _, i := range e.Caps {
-		fmt.Fprintf(&b, "; %s binds", c.Caps[i].Name)
+	switch limits := limitTexts(c, e, shares); {
+	case len(limits) == 0:
+		fmt.Fprintf(&b, ", and no engine may serve %[1]s; give %[1]s one or take %[1]s out", plural(len(e.Sources), "it", "them"))
+	case len(e.Sources) > 0 && len(e.Caps) == 0 && len(shares) == 0:
+		fmt.Fprintf(&b, ", and may only use %s", engineLimit(c, e, ", which"))
+	default:
+		fmt.Fprintf(&b, ": %s", strings.Join(limits, "; "))
 	}
 	fmt.Fprintf(&b, "; short by %.6g req/s", e.ShortRPS)
 	for _, line := range excludedLines(c, e) {
 		b.WriteString("; " + line)
 	}
 	return b.String()
+}
+
+// demandText is "us-east/chat demands 120 req/s", with the work of that where a
+// request is not like the reference.
+func demandText(c *model.Compiled, e *model.Infeasible) string {
+	var demand, work float64
+	for _, s := range e.Sources {
+		demand += c.Sources[s].DemandRPS
+		work += c.Sources[s].DemandRPS * c.Sources[s].Work
+	}
+	text := fmt.Sprintf("%s demand%s %.6g req/s", sourceNames(c, e.Sources), plural(len(e.Sources), "s", ""), demand)
+	if len(e.Engines) > 0 {
+		if reference := work / c.Engines[e.Engines[0]].ReferenceWork; math.Abs(reference-demand) > 1e-6*demand {
+			text += fmt.Sprintf(" (%.6g reference req/s of work)", reference)
+		}
+	}
+	return text
+}
+
+// limitTexts says of each limit of the binding set what it lets through.
+func limitTexts(c *model.Compiled, e *model.Infeasible, shares []*bindingShare) []string {
+	const most = 6
+	var texts []string
+	if len(e.Engines) > 0 {
+		texts = append(texts, engineLimit(c, e, ""))
+	}
+	for _, i := range e.Caps {
+		at := slices.IndexFunc(c.Fleet.Policy.Caps, func(limit model.Cap) bool { return limit.Name == c.Caps[i].Name })
+		texts = append(texts, fmt.Sprintf("%s lets %s take at most %.6g reference req/s",
+			c.Caps[i].Name, engineNames(c, c.Caps[i].Engines), c.Fleet.Policy.Caps[at].MaxRPS))
+	}
+	for _, b := range shares {
+		texts = append(texts, b.text(c))
+	}
+	if more := len(texts) - most; more > 0 {
+		texts = append(texts[:most], fmt.Sprintf("and %d more limits", more))
+	}
+	return texts
+}
+
+// engineLimit is "a-1, c-1 take at most 180 reference req/s"; which goes before
+// the verb.
+func engineLimit(c *model.Compiled, e *model.Infeasible, which string) string {
+	var limit float64
+	for _, i := range e.Engines {
+		limit += c.Engines[i].Limit / c.Engines[i].ReferenceWork
+	}
+	return fmt.Sprintf("%s%s take%s at most %.6g reference req/s", engineNames(c, e.Engines), which, plural(len(e.Engines), "s", ""), limit)
 }
 
 // excludedLines says, for the first few engines beyond the binding set, what
@@ -97,7 +138,7 @@ func sourceNames(c *model.Compiled, sources []int) string {
 	return joinSome(len(sources), func(i int) string { return sourceName(c, sources[i]) })
 }
 
-func engineNames(c *model.Compiled, engines []int) string {
+func engineNames[E int | int32](c *model.Compiled, engines []E) string {
 	return joinSome(len(engines), func(i int) string { return c.Engines[engines[i]].Name })
 }
 

@@ -185,26 +185,63 @@ func simplex(ctx context.Context, p *model.Problem, start []model.Flow) (*model.
 }
 
 // interiorPoint routes what is served; what that is the network decides first.
-// So that rounding leaves an interior, what just fits is served a little less.
 func interiorPoint(ctx context.Context, p *model.Problem) (*model.Solution, error) {
 	if !p.Shed {
 		return interior.Solve(ctx, p)
+	}
+	limits := *p
+	limits.Work = model.WorkSingle
+	if err := network.Supports(&limits); err != nil {
+		return interiorWhole(ctx, p, err)
 	}
 	served, cuts, err := network.Serve(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	for s := range served {
-		if served[s] < p.Sources[s].DemandRPS {
-			served[s] *= 1 - interior.Margin
+	var failed error
+	for i, margin := range insideMargins {
+		inside := servedInside(p, served, margin)
+		serving := p.Serving(inside)
+		serving.Loosen(2 * interior.Margin)
+		solution, err := interior.Solve(ctx, serving.Problem)
+		if err != nil {
+			failed = err
+			continue
+		}
+		solution = serving.Widen(p, solution)
+		solution.ServedRPS, solution.ShedCuts = inside, cuts
+		if i == 0 {
+			solution.ServedRPS = served // the first margin is within the tolerance of residuals
+		}
+		return solution, nil
+	}
+	return nil, failed
+}
+
+// insideMargins is how much less, relative, is served than just fits, so that
+// rounding leaves the interior point method an interior. Where limits leave it
+// too little, prices have no end; it gets more then, at most half of what the
+// certificate allows to be refused without a proof.
+var insideMargins = [...]float64{interior.Margin, 1e-7, certify.GapTol / 2}
+
+// servedInside returns what is served, less the margin where some is refused,
+// but never less than what minima ask for.
+func servedInside(p *model.Problem, served []float64, margin float64) []float64 {
+	inside := slices.Clone(served)
+	for s := range inside {
+		if inside[s] < p.Sources[s].DemandRPS {
+			inside[s] = max(served[s]*(1-margin), min(served[s]*(1-interior.Margin), p.MinimaRPS(s)))
 		}
 	}
-	serving := p.Serving(served)
-	solution, err := interior.Solve(ctx, serving.Problem)
-	if err != nil {
-		return nil, err
+	return inside
+}
+
+// interiorWhole serves all demand of a program of which the network cannot say
+// what to shed.
+func interiorWhole(ctx context.Context, p *model.Problem, unsupported error) (*model.Solution, error) {
+	solution, err := interior.Solve(ctx, p)
+	if errors.As(err, new(*model.Infeasible)) {
+		return nil, fmt.Errorf("not all demand can be served, and what to shed is only known where shares and caps are nested or disjoint: %w", unsupported)
 	}
-	solution = serving.Widen(p, solution)
-	solution.ServedRPS, solution.ShedCuts = served, cuts
-	return solution, nil
+	return solution, err
 }

@@ -102,7 +102,7 @@ func (p *Plan) busySource(s int, fallbacks []snapshot.Fallback) snapshot.Source 
 	if len(used) == 0 { // all of it is shed: the layout still says where a request would go
 		used = []reason.Option{unused[0]}
 		unused = unused[1:]
-		out.Weights = p.Reader.IdleWeight(p.Sources[s], p.SourceDemand[s], used[0])
+		out.Weights = p.Reader.ShedWeight(s, used[0])
 	} else {
 		out.Weights = p.Reader.Weights(s, used, unused)
 	}
@@ -115,7 +115,7 @@ func (p *Plan) busySource(s int, fallbacks []snapshot.Fallback) snapshot.Source 
 // where its first request would cost least. False if nothing may serve it.
 func (p *Plan) idleSource(demand int) (snapshot.Source, bool) {
 	out := p.newSource(demand)
-	options := p.Reader.IdleOptions(demand, alternativesShown+1)
+	options := p.Reader.IdleOptions(demand)
 	if len(options) == 0 {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("%s/%s has no demand and no engine may serve it; it is left out", out.Cluster, out.Class))
 		return out, false
@@ -123,11 +123,13 @@ func (p *Plan) idleSource(demand int) (snapshot.Source, bool) {
 	source := p.SourceOf(demand)
 	out.PriceMs = options[0].Cost.Total
 	out.Weights = p.Reader.IdleWeight(source, demand, options[0])
-	for _, o := range options[1:] {
-		if len(out.Fallbacks) < 2 {
-			out.Fallbacks = append(out.Fallbacks, snapshot.Fallback{Engine: p.Engines[o.Engine].Name, Text: "next by marginal cost"})
-		}
+	chooser := newChooser(p.Engines)
+	chooser.use(options[0].Engine)
+	engines := make([]int, len(options))
+	for i, o := range options {
+		engines[i] = o.Engine
 	}
+	out.Fallbacks = chooser.fill(engines, func(int) (float64, string) { return 0, "next by marginal cost; without demand, no rate is set aside" })
 	return out, true
 }
 

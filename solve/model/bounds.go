@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // addBounds turns shares, rules and caps into bounds on pairs, groups of
 // pairs, and sets of engines. Shares are of offered demand.
 func (c *Compiled) addBounds() error {
+	beyond := make(map[int][]int) // rule -> rows of Fleet.Demand that do not reach what it wants a least share on
 	for s, demand := range c.SourceDemand {
 		d := c.Fleet.Demand[demand]
 		class := c.classOf[d.Class]
@@ -20,7 +22,11 @@ func (c *Compiled) addBounds() error {
 		}
 		for i := range c.Fleet.Policy.Rules {
 			r := &c.Fleet.Policy.Rules[i]
-			if r.Forbid || !r.appliesTo(d) {
+			if r.forbids() || r.wantsNothing() || !r.appliesTo(d) {
+				continue
+			}
+			if r.MinShare != nil && !c.reaches(s, r) {
+				beyond[i] = append(beyond[i], demand)
 				continue
 			}
 			lo, hi := 0.0, math.Inf(1)
@@ -37,7 +43,36 @@ func (c *Compiled) addBounds() error {
 			}
 		}
 	}
+	c.warnBeyond(beyond)
 	return c.addCaps()
+}
+
+// reaches says whether source s may use an engine that rule r covers.
+func (c *Compiled) reaches(s int, r *Rule) bool {
+	return slices.ContainsFunc(c.Col[c.Row[s]:c.Row[s+1]], func(e int32) bool {
+		return r.Engine == c.Engines[e].Name || r.Region == c.Engines[e].Region
+	})
+}
+
+// warnBeyond warns of least shares on what cannot be used now: an engine that is
+// down is no reason to serve nobody.
+func (c *Compiled) warnBeyond(beyond map[int][]int) {
+	for i := range c.Fleet.Policy.Rules {
+		rows := beyond[i]
+		if len(rows) == 0 {
+			continue
+		}
+		r, d := &c.Fleet.Policy.Rules[i], c.Fleet.Demand[rows[0]]
+		more := ""
+		if len(rows) > 1 {
+			more = fmt.Sprintf(" and %d other sources", len(rows)-1)
+		}
+		what := r.Engine
+		if r.Region != "" {
+			what = "region " + r.Region
+		}
+		c.warnf("%s: its min_share is left out for %s/%s%s, which may not use %s now", r.Name, d.Cluster, d.Class, more, what)
+	}
 }
 
 // boundPairs tightens the bounds of the pairs of source s that rule r covers
@@ -57,6 +92,29 @@ func (c *Compiled) boundPairs(s int, r *Rule, minShare, maxShare float64) {
 			c.Upper[k] = min(c.Upper[k], maxShare*demand)
 		}
 	}
+}
+
+// PairBounds names what sets the bounds of pair k of source s, "" where nothing
+// does: a rule by its name, or the max_share of the class.
+func (c *Compiled) PairBounds(s, k int) (lower, upper string) {
+	d := c.Fleet.Demand[c.SourceDemand[s]]
+	least, most := 0.0, math.Inf(1)
+	if class := c.classOf[d.Class]; class.MaxShare > 0 {
+		upper, most = "max_share of class "+class.Name, class.MaxShare
+	}
+	for i := range c.Fleet.Policy.Rules {
+		r := &c.Fleet.Policy.Rules[i]
+		if r.forbids() || r.Engine != c.Engines[c.Col[k]].Name || !r.appliesTo(d) {
+			continue
+		}
+		if r.MinShare != nil && *r.MinShare > least {
+			lower, least = r.Name, *r.MinShare
+		}
+		if r.MaxShare != nil && *r.MaxShare < most {
+			upper, most = r.Name, *r.MaxShare
+		}
+	}
+	return lower, upper
 }
 
 func (c *Compiled) addDomainGroups(s int, class *Class) {
@@ -80,7 +138,7 @@ func (c *Compiled) addGroup(name string, s int, minShare, maxShare float64, in f
 			g.Engines = append(g.Engines, c.Col[k])
 		}
 	}
-	if len(g.Engines) > 0 || g.MinRPS > 0 {
+	if len(g.Engines) > 0 {
 		c.Groups = append(c.Groups, g)
 	}
 }
@@ -89,7 +147,11 @@ func (c *Compiled) addGroup(name string, s int, minShare, maxShare float64, in f
 // policy's, else that of its engines, which must then agree.
 func (c *Compiled) addCaps() error {
 	var errs []error
-	for _, limit := range c.Fleet.Policy.Caps {
+	for i := range c.Fleet.Policy.Caps {
+		limit := &c.Fleet.Policy.Caps[i]
+		if limit.MaxRPS == 0 {
+			continue // its engines are out of reach
+		}
 		w := WorkCap{Name: limit.Name}
 		work := 0.0
 		if r := c.Fleet.Policy.Reference; r != nil {
@@ -97,7 +159,7 @@ func (c *Compiled) addCaps() error {
 		}
 		for e := range c.Engines {
 			node := &c.Engines[e]
-			if node.Limit <= 0 || (limit.Engine != node.Name && limit.Region != node.Region) {
+			if node.Limit <= 0 || !limit.covers(node) {
 				continue
 			}
 			if c.Fleet.Policy.Reference == nil {

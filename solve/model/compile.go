@@ -39,6 +39,7 @@ type Compiled struct {
 	rows    []int // latency row of each row of Fleet.Demand, -1: none
 	columns []int // latency column of each engine node, -1: none
 	forbids []Rule
+	shut    []*Cap            // per engine node: a cap of 0, nil: none
 	fits    map[string][]bool // class -> per engine node: model, capabilities, residency fit
 }
 
@@ -104,7 +105,7 @@ func (c *Compiled) indexFleet() {
 		c.classOf[f.Policy.Classes[i].Name] = &f.Policy.Classes[i]
 	}
 	for _, r := range f.Policy.Rules {
-		if r.Forbid {
+		if r.forbids() {
 			c.forbids = append(c.forbids, r)
 		}
 	}
@@ -179,6 +180,7 @@ func (c *Compiled) addEngines() error {
 			}
 		}
 		c.columns = append(c.columns, column)
+		c.shut = append(c.shut, c.capOfNothing(&c.Engines[len(c.Engines)-1]))
 	}
 	return nil
 }

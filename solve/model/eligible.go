@@ -25,7 +25,7 @@ func (c *Compiled) EligibleEngines(demand int) []int32 {
 	nodes := make([]int32, 0, len(c.Engines))
 next:
 	for e := range c.Engines {
-		if !fits[e] || math.IsNaN(c.RTTMs(demand, e)) || c.Engines[e].Limit <= 0 {
+		if !fits[e] || math.IsNaN(c.RTTMs(demand, e)) || c.Engines[e].Limit <= 0 || c.shut[e] != nil {
 			continue
 		}
 		engine := &c.Fleet.Engines[c.NodeEngine[e]]
@@ -77,6 +77,8 @@ func (c *Compiled) Excluded(demand, node int) Exclusion {
 		return "it is not reachable from " + Exclusion(d.Cluster)
 	case c.Engines[node].Limit <= 0:
 		return "it has no capacity now (health or capacity is 0)"
+	case c.shut[node] != nil:
+		return Exclusion(c.shut[node].Name + " lets it take nothing")
 	}
 	return ""
 }
@@ -104,6 +106,27 @@ func (c *Class) contextTokens(d Demand) float64 {
 		return c.ContextTokens
 	}
 	return d.PromptTokens + d.OutputTokens
+}
+
+// forbids says whether a rule keeps its sources off its engines: a share of 0
+// is no share of any plan, of a fallback or of a source without demand either.
+func (r *Rule) forbids() bool { return r.Forbid || r.MaxShare != nil && *r.MaxShare == 0 }
+
+// wantsNothing says whether a rule bounds nothing: a least share of 0.
+func (r *Rule) wantsNothing() bool { return r.MinShare != nil && *r.MinShare == 0 }
+
+// covers says whether a cap bounds an engine.
+func (c *Cap) covers(n *EngineNode) bool { return c.Engine == n.Name || c.Region == n.Region }
+
+// capOfNothing returns the cap that lets an engine take nothing at all, nil if
+// there is none.
+func (c *Compiled) capOfNothing(n *EngineNode) *Cap {
+	for i := range c.Fleet.Policy.Caps {
+		if limit := &c.Fleet.Policy.Caps[i]; limit.MaxRPS == 0 && limit.covers(n) {
+			return limit
+		}
+	}
+	return nil
 }
 
 // appliesTo says whether a rule speaks of a source.

@@ -1,6 +1,10 @@
 package model
 
-import "github.com/irb-project/irb/solve/profile"
+import (
+	"slices"
+
+	"github.com/irb-project/irb/solve/profile"
+)
 
 // Problem is the convex program of one solve. Sources are in order of cluster
 // then class, engines in order of name, pairs in order of source then engine,
@@ -78,3 +82,25 @@ type WorkCap struct {
 
 // Pairs returns the number of eligible pairs.
 func (p *Problem) Pairs() int { return len(p.Col) }
+
+// MinimaRPS returns what the minima of source s ask for together, in req/s,
+// those of groups beyond those of their pairs. Of nested groups it may be more.
+func (p *Problem) MinimaRPS(s int) (rps float64) {
+	for k := p.Row[s]; p.Lower != nil && k < p.Row[s+1]; k++ {
+		rps += p.Lower[k]
+	}
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		if g.Source != s || g.MinRPS == 0 {
+			continue
+		}
+		more := g.MinRPS
+		for k := p.Row[s]; p.Lower != nil && k < p.Row[s+1]; k++ {
+			if slices.Contains(g.Engines, p.Col[k]) {
+				more -= p.Lower[k]
+			}
+		}
+		rps += max(0, more)
+	}
+	return rps
+}

@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // Subset is a problem with some sources and pairs left out, and the way back
 // to the whole. Engines and caps keep their numbers.
 type Subset struct {
@@ -20,6 +22,29 @@ func (p *Problem) Without(engine int) *Subset {
 		func(k int) bool { return p.Col[k] != int32(engine) })
 	s.Shed = true
 	return s
+}
+
+// WithoutMinima returns the problem with no least share of anything.
+func (s *Subset) WithoutMinima() *Subset {
+	p := *s.Problem
+	if p.Lower != nil {
+		p.Lower = make([]float64, p.Pairs())
+	}
+	p.Groups = slices.Clone(p.Groups)
+	for i := range p.Groups {
+		p.Groups[i].MinRPS = 0
+	}
+	return &Subset{Problem: &p, SourceOf: s.SourceOf, PairOf: s.PairOf, GroupOf: s.GroupOf}
+}
+
+// Loosen lowers all minima by a part, so that rounding leaves them an interior.
+func (s *Subset) Loosen(part float64) {
+	for k := range s.Lower {
+		s.Lower[k] *= 1 - part
+	}
+	for i := range s.Groups {
+		s.Groups[i].MinRPS *= 1 - part
+	}
 }
 
 // Serving returns the problem with the demand that is served, all of which

@@ -19,6 +19,7 @@ package reason
 
 import (
 	"math"
+	"slices"
 
 	"github.com/irb-project/irb/agent/snapshot"
 	"github.com/irb-project/irb/solve/model"
@@ -104,6 +105,44 @@ func (r *Reader) Load(e int) Load { return r.load[e] }
 // AtLimit says whether an engine carries all that may be planned on it.
 func (r *Reader) AtLimit(e int) bool {
 	return r.load[e].Work >= r.c.Engines[e].Limit*(1-snap)
+}
+
+// FreeWork returns how much work/s more an engine may take at plan under its
+// limit and its caps.
+func (r *Reader) FreeWork(e int) float64 {
+	free := r.c.Engines[e].Limit - r.load[e].Work
+	for _, i := range r.capsOf[e] {
+		left := r.c.Caps[i].MaxWork
+		for _, other := range r.c.Caps[i].Engines {
+			left -= r.load[other].Work
+		}
+		free = min(free, left)
+	}
+	return max(0, free)
+}
+
+// ShareLeft returns how many req/s more the shares of source s let it send to
+// an engine that it may use, +Inf where there are none.
+func (r *Reader) ShareLeft(s, e int) float64 {
+	left := math.Inf(1)
+	if r.c.Upper != nil {
+		first := r.c.Row[s]
+		i, _ := slices.BinarySearch(r.c.Col[first:r.c.Row[s+1]], int32(e))
+		left = r.c.Upper[first+i] - r.rps(s, first+i)
+	}
+	for _, g := range r.groupsOf[s] {
+		if !r.groupHas[g][int32(e)] {
+			continue
+		}
+		room := r.c.Groups[g].MaxRPS
+		for _, f := range r.Flows(s) {
+			if r.groupHas[g][r.c.Col[f.Pair]] {
+				room -= f.RPS
+			}
+		}
+		left = min(left, room)
+	}
+	return max(0, left)
 }
 
 // Utilization returns v of an engine at plan; its limit where it is at it.

@@ -22,6 +22,7 @@ const (
 	CodeCache        = "cache"         // stays for its KV cache
 	CodeTie          = "tie"           // another engine costs exactly the same
 	CodeIdle         = "idle"          // no demand; where the first request would go
+	CodeShed         = "shed"          // all demand is shed; where a request would go
 	CodeLoses        = "loses"         // an alternative that costs more
 )
 
@@ -138,18 +139,30 @@ func (r *Reader) Ranked(s int) []int {
 }
 
 // IdleOptions returns where the first request of a row of Fleet.Demand without
-// demand would go, cheapest first, at most n.
-func (r *Reader) IdleOptions(demand, n int) []Option {
+// demand would go, cheapest first.
+func (r *Reader) IdleOptions(demand int) []Option {
 	source := r.c.SourceOf(demand)
 	var options []Option
 	for _, e := range r.c.EligibleEngines(demand) {
 		cost := r.EngineCost(source, int(e))
 		cost.Net, cost.Base = r.c.NetMs(demand, int(e)), r.c.BaseMs(source, int(e))
+		for _, i := range r.capsOf[e] {
+			cost.Share += source.Work * r.sol.CapPrice[i]
+		}
 		cost.Total = sum(cost)
 		options = append(options, Option{Pair: -1, Engine: int(e), Cost: cost})
 	}
 	slices.SortStableFunc(options, func(a, b Option) int { return cmp.Compare(a.Cost.Total, b.Cost.Total) })
-	return options[:min(n, len(options))]
+	return options
+}
+
+// ShedWeight is the one weight of a source of which all is shed: were a request
+// served, it would cost least there.
+func (r *Reader) ShedWeight(s int, o Option) []snapshot.Weight {
+	weights := r.IdleWeight(r.c.Sources[s], r.c.SourceDemand[s], o)
+	weights[0].Code, weights[0].Text = CodeShed, fmt.Sprintf("all of %s/%s is shed; a request of it would cost least at %s, %s ms (%s).",
+		r.c.Sources[s].Cluster, r.c.Sources[s].Class, weights[0].Engine, figure.Ms(o.Cost.Total), parts(o))
+	return weights
 }
 
 // IdleWeight is the one weight of a source that sends nothing at plan.
