@@ -194,6 +194,9 @@ func (h *handedOver) Read(p []byte) (int, error) {
 	return h.Conn.Read(p)
 }
 
+// NetConn is the connection itself.
+func (h *handedOver) NetConn() net.Conn { return h.Conn }
+
 // CloseWrite is what net/http ends a connection with whose client still sends.
 func (h *handedOver) CloseWrite() error { return closeWrite(h.Conn) }
 

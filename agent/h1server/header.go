@@ -113,12 +113,18 @@ func (w *response) announceTrailers(values []string) {
 	}
 }
 
-// endChunks ends a chunked body, with the trailers that were announced and set.
+// endChunks ends a chunked body, with the trailers that were announced and set,
+// and those whose names begin with http.TrailerPrefix.
 func (w *response) endChunks() {
 	w.hold()
 	b := append(w.out, "0\r\n"...)
 	for _, name := range w.trailers {
 		b = appendField(b, name, w.conn.answer[name])
+	}
+	for name, values := range w.conn.answer {
+		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok && httpguts.ValidTrailerHeader(name) {
+			b = appendField(b, name, values)
+		}
 	}
 	w.keep(append(b, "\r\n"...))
 }

@@ -23,7 +23,7 @@ import (
 // with these exceptions: the two Header maps are used again for the next request,
 // so none may be kept after the handler has returned (their values may); there is
 // no Hijacker, since a request for an upgrade goes to net/http; trailers must be
-// announced; and the request's context has no values.
+// announced or have http.TrailerPrefix; and the request's context has no values.
 type Server struct {
 	Handler http.Handler
 	// Other takes over a connection that is for net/http. Its Read begins with

@@ -128,6 +128,7 @@ var handlers = map[string]http.HandlerFunc{
 		}
 		w.Write([]byte(strings.Repeat("x", 40<<10)))
 		w.Header().Set("X-Sum", "7")
+		w.Header().Set(http.TrailerPrefix+"X-Late", "8")
 	},
 	"large": func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")

@@ -3,9 +3,12 @@ package proxy
 import (
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/irb-project/irb/agent/metrics"
 )
@@ -21,7 +24,7 @@ type answerStream struct {
 	try      *try
 	response *http.Response
 	buffer   *[copyBuffer]byte
-	events   bool // server-sent events
+	events   bool // server-sent events that can be read
 	flush    bool // pass on each read at once
 }
 
@@ -37,7 +40,7 @@ func (x *exchange) forward(t *try, resp *http.Response) *failure {
 		t.end()
 		x.proxy.buffers.Put(s.buffer)
 	}()
-	s.events = strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
+	s.events = strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") && plainCoding(resp.Header["Content-Encoding"])
 	s.flush = resp.ContentLength < 0
 	n, err := s.head()
 	if err != nil && err != io.EOF {
@@ -64,6 +67,11 @@ func (x *exchange) forward(t *try, resp *http.Response) *failure {
 	return nil
 }
 
+// plainCoding says whether a body is not compressed.
+func plainCoding(values []string) bool {
+	return len(values) == 0 || len(values) == 1 && strings.EqualFold(values[0], "identity")
+}
+
 // read reads once into the buffer after its first n bytes and returns how many
 // are new, scanned and timed.
 func (s *answerStream) read(n int) (int, error) {
@@ -74,6 +82,9 @@ func (s *answerStream) read(n int) (int, error) {
 	x := s.x
 	now := x.proxy.now()
 	if !s.events {
+		if x.facts.Stream && s.response.StatusCode < 400 {
+			s.try.guard.First(now) // the best sign there is, in what cannot be read
+		}
 		s.readUsage(n, m)
 		s.limit(now)
 		return m, err
@@ -87,7 +98,7 @@ func (s *answerStream) read(n int) (int, error) {
 		x.lastToken = now
 		s.try.guard.Progress(x.sse.Content-1, now)
 	}
-	if x.sse.Content > 0 {
+	if x.sse.Content > 0 || x.sse.Progress {
 		s.limit(now)
 	}
 	return m, err
@@ -125,7 +136,9 @@ func (s *answerStream) writeHeader() {
 	h := x.writer.Header()
 	x.responseHeader(h, resp.Header)
 	for name := range resp.Trailer {
-		h.Add("Trailer", name)
+		if passedTrailer(name) {
+			h.Add("Trailer", name)
+		}
 	}
 	x.closeIfDraining()
 	x.status = resp.StatusCode
@@ -158,12 +171,18 @@ func (s *answerStream) clientGone() bool {
 	return false
 }
 
-// trailers sends what the engine sent after the body.
+// passedTrailer says whether a client gets a trailer: not what belongs into a
+// header, the framing for one.
+func passedTrailer(name string) bool {
+	return !ofGateways(name) && httpguts.ValidTrailerHeader(name)
+}
+
+// trailers sends what the engine sent after the body, announced or not.
 func (s *answerStream) trailers() {
 	h := s.x.writer.Header()
 	for name, values := range s.response.Trailer {
-		if !isInternal(name) && !strings.HasPrefix(name, loadReportPrefix) {
-			h[name] = values
+		if passedTrailer(name) {
+			h[http.TrailerPrefix+name] = values
 		}
 	}
 }
@@ -215,9 +234,34 @@ func (s *answerStream) failedMidway(err error) {
 		s.errorEvent(engine)
 		return
 	}
+	if !x.request.ProtoAtLeast(1, 1) {
+		x.reset()
+	}
 	// The server closes the connection, or resets the HTTP/2 stream, without
 	// the mark that a complete body ends with.
 	panic(http.ErrAbortHandler)
+}
+
+// reset breaks the client's connection. To HTTP/1.0 an answer of unknown length
+// ends with its connection, so that a close would be taken for its end, and so
+// would the alert with which TLS closes.
+func (x *exchange) reset() {
+	conn, rest, err := x.control.Hijack()
+	if err != nil {
+		return // then it is only closed
+	}
+	_ = rest.Flush() // the client may be gone
+	for {
+		wrapped, ok := conn.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		conn = wrapped.NetConn()
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // fails if it is gone
+	}
+	conn.Close()
 }
 
 // errorEvent ends a stream with an event that tells of the failure; no [DONE]

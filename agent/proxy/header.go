@@ -40,6 +40,11 @@ func isInternal(name string) bool {
 	return false
 }
 
+// ofGateways says whether a header of an answer is not for clients.
+func ofGateways(name string) bool {
+	return isInternal(name) || strings.HasPrefix(name, loadReportPrefix)
+}
+
 // connectionNames calls f for every header that the Connection header names.
 func connectionNames(h http.Header, f func(name string)) {
 	for _, v := range h["Connection"] {
@@ -141,7 +146,7 @@ func (x *exchange) setAuthorization(h http.Header) {
 // responseHeader copies the engine's header into the client's.
 func (x *exchange) responseHeader(out, in http.Header) {
 	for name, values := range in {
-		if hopByHop(name) || isInternal(name) || strings.HasPrefix(name, loadReportPrefix) {
+		if hopByHop(name) || ofGateways(name) {
 			continue
 		}
 		out[name] = values

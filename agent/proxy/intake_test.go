@@ -247,8 +247,38 @@ func TestTrailers(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, resp, 200, fmt.Sprintf("%d 9", len(body)))
-		if resp.Trailer.Get("X-After") != "1" || resp.Trailer.Get("Endpoint-Load-Metrics") != "" {
+		if _, leaked := resp.Trailer["Endpoint-Load-Metrics"]; leaked || resp.Trailer.Get("X-After") != "1" {
 			t.Errorf("%s: trailers %v", kind, resp.Trailer)
+		}
+	}
+}
+
+// TestUnannouncedTrailers: a trailer needs no announcement, and gets through both
+// ways, to net/http and to h1server.
+func TestUnannouncedTrailers(t *testing.T) {
+	e := engine(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		io.WriteString(w, "x")
+		w.(http.Flusher).Flush()
+		time.Sleep(50 * time.Millisecond) // the header is with the client by now
+		w.Header().Set(http.TrailerPrefix+"X-Late", "saw "+r.Trailer.Get("X-Late")+".")
+		w.Header().Set(http.TrailerPrefix+"Content-Length", "9")
+	})
+	r := start(t, fleet(named("a", e)), "")
+	for kind, body := range map[string]string{
+		"application/json":         fmt.Sprintf("%x\r\n%s\r\n0\r\nX-Late: it\r\n\r\n", len(chatBody), chatBody),
+		"application/octet-stream": "1\r\nx\r\n0\r\nX-Late: it\r\n\r\n",
+		"":                         "",
+	} {
+		request, want := "GET /v1/x HTTP/1.1\r\nHost: x\r\n\r\n", "saw ."
+		if kind != "" {
+			request = "POST /v1/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Type: " + kind + "\r\n\r\n" + body
+			want = "saw it."
+		}
+		_, _, resp := r.upgrade(request)
+		read(t, resp)
+		if got := resp.Trailer.Get("X-Late"); got != want || len(resp.Trailer) != 1 {
+			t.Errorf("%q: trailers %v, want X-Late: %q", kind, resp.Trailer, want)
 		}
 	}
 }

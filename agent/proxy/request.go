@@ -31,6 +31,9 @@ func (x *exchange) newRequest(t *try) *http.Request {
 			out.GetBody = func() (io.ReadCloser, error) { return x.body.reader(false), nil }
 		}
 	case x.upload != nil:
+		if in.ContentLength < 0 && in.Trailer == nil {
+			in.Trailer = http.Header{} // for those that come unannounced
+		}
 		out.Body = x.upload
 		out.ContentLength = in.ContentLength
 		out.Trailer = in.Trailer

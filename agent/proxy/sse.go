@@ -12,6 +12,7 @@ type sseScanner struct {
 
 	Content   int  // data lines with content, about one token each
 	Other     bool // something else was seen that clients may wait for
+	Progress  bool // and shows, in words that are not known here, that the engine works
 	OutTokens int  // from the last usage seen; 0 unknown
 	InTokens  int
 
@@ -86,6 +87,7 @@ func (s *sseScanner) line(line []byte) {
 		s.Content++
 	case !isOpener(data):
 		s.Other = true
+		s.Progress = s.Progress || !isEmptyHanded(data)
 	}
 	if bytes.Contains(data, usageKey) {
 		s.usage(data)
@@ -141,6 +143,14 @@ func isOpener(data []byte) bool {
 	}
 	return false
 }
+
+// isEmptyHanded says whether an event without content is of those that come
+// before the first token: empty deltas, and pings to keep the client waiting.
+func isEmptyHanded(data []byte) bool {
+	return bytes.Contains(data, choicesKey) || bytes.Contains(data, pingWord)
+}
+
+var choicesKey, pingWord = []byte(`"choices":`), []byte(`"ping"`)
 
 // openersOnly says that nothing came but events that open an answer. They may
 // be held back until more comes: an engine that fails now has lost nothing.

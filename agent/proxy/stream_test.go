@@ -2,16 +2,22 @@ package proxy
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/irb-project/irb/agent/config"
 )
 
 // TestStreamByteForByte sends random bytes in random pieces as a stream, cut
@@ -109,6 +115,112 @@ func TestStreamFailureAsEvent(t *testing.T) {
 	}
 	if n := r.metric(`irb_requests_total{class="chat",engine="a",outcome="broken"}`); n != "1" {
 		t.Errorf("broken: %q, want 1", n)
+	}
+}
+
+// TestBreakIsSeenByHTTP10: to a client of HTTP/1.0, a proxy with old settings for
+// one, an answer of unknown length ends with its connection. One that broke off
+// must not look whole.
+func TestBreakIsSeenByHTTP10(t *testing.T) {
+	e := raw(t, func(_ int, c net.Conn, r *http.Request) {
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n16\r\ndata: {\"text\":\"x\"}\n\nda\r\n")
+		if r.URL.Path == "/v1/whole" {
+			io.WriteString(c, "0\r\n\r\n")
+		}
+	})
+	r := start(t, fleet(named("a", e)), "")
+	a := newAuthority(t)
+	cert, key := a.issue("agent", 2)
+	secure, err := ServerTLS(config.Listener{TLSCertFile: cert, TLSKeyFile: key}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := NewServer(r.config, r.proxy.Handler(r.config.Listeners[0]), secure, slog.New(slog.DiscardHandler))
+	go server.Serve(listen)
+	defer server.Close()
+	for name, dial := range map[string]func() (net.Conn, error){
+		"plain": func() (net.Conn, error) { return net.Dial("tcp", strings.TrimPrefix(r.url, "http://")) },
+		"TLS": func() (net.Conn, error) {
+			return tls.Dial("tcp", listen.Addr().String(), &tls.Config{RootCAs: a.pool(), ServerName: "127.0.0.1"})
+		},
+	} {
+		for path, whole := range map[string]bool{"/v1/whole": true, "/v1/broken": false} {
+			c, err := dial()
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			fmt.Fprintf(c, "POST %s HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, len(streamBody), streamBody)
+			b, err := io.ReadAll(c)
+			c.Close()
+			if (err == nil) != whole || !strings.Contains(string(b), `"text":"x"`) {
+				t.Errorf("%s %s: %q, %v", name, path, b, err)
+			}
+		}
+	}
+	r.idle()
+}
+
+// TestCompressedStream: events that cannot be read are neither held back nor
+// taken for an engine that says nothing.
+func TestCompressedStream(t *testing.T) {
+	var ended atomic.Bool
+	e := engine(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Content-Encoding", "gzip")
+		packed := gzip.NewWriter(w)
+		for range 8 { // all of them take longer than ttft
+			fmt.Fprint(packed, "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n")
+			packed.Flush()
+			w.(http.Flusher).Flush()
+			time.Sleep(50 * time.Millisecond)
+		}
+		ended.Store(true)
+		packed.Close()
+	})
+	r := start(t, fleet(named("a", e)), "[timeouts]\nttft = \"200ms\"\n")
+	resp := r.post(streamBody)
+	defer resp.Body.Close()
+	unpack, err := gzip.NewReader(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unpack.Read(make([]byte, 8)); err != nil || ended.Load() {
+		t.Errorf("the first event came with error %v, after the last: %v", err, ended.Load())
+	}
+	if _, err := io.ReadAll(unpack); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUnknownVocabulary: a stream of events without content as chat knows it is
+// not ended by the limit on the first content, one that only pings is.
+func TestUnknownVocabulary(t *testing.T) {
+	for event, lives := range map[string]bool{
+		`data: {"type":"image_generation.partial_image","b64_json":"AAAA"}`: true,
+		`data: {"type":"response.web_search_call.searching"}`:               true,
+		`data: {"type": "ping"}`:                                            false,
+		`data: {"choices":[{"delta":{"content":""}}]}`:                      false,
+		`: ping`: false,
+	} {
+		e := engine(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for range 8 {
+				fmt.Fprintf(w, "%s\n\n", event)
+				w.(http.Flusher).Flush()
+				time.Sleep(50 * time.Millisecond)
+			}
+		})
+		r := start(t, fleet(named("a", e)), "[timeouts]\nttft = \"200ms\"\n")
+		resp := r.post(streamBody)
+		_, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if (err == nil) != lives {
+			t.Errorf("%s: %v, want it to live: %v", event, err, lives)
+		}
 	}
 }
 
