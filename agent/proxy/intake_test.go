@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 	"testing/iotest"
 
 	"github.com/prometheus/client_golang/prometheus"
