@@ -166,9 +166,9 @@ func (x *exchange) replayable() bool {
 }
 
 // reasonOf says why an attempt failed; canceled means that the client left or
-// failed us.
+// failed us, also by sending its body until the time was over.
 func (x *exchange) reasonOf(t *try, err error) (reason metrics.Reason, canceled bool) {
-	if x.clientLeft() || x.upload != nil && x.upload.broken.Load() {
+	if x.clientLeft() || x.upload != nil && (x.upload.broken.Load() || x.upload.body.waiting.Load()) {
 		return 0, true
 	}
 	var dial *dialError

@@ -32,8 +32,14 @@ func (m *bodyMemory) reserve(n int64) bool {
 
 func (m *bodyMemory) release(n int64) { m.gauge.Set(float64(m.used.Add(-n))) }
 
-// smallBody is the size of the pooled memory, enough for most requests.
-const smallBody = 16 << 10
+const (
+	// smallBody is the size of the pooled memory, enough for most requests.
+	smallBody = 16 << 10
+	// firstBody is what a body gets at first, however long it says it will be; it
+	// gets more, twice as much each time, when so much has come. Else a few clients
+	// that announce much and send nothing would have all memory that there is.
+	firstBody = 64 << 10
+)
 
 // bodyPool makes bodyBuffers that begin with pooled memory.
 type bodyPool struct {
@@ -103,7 +109,7 @@ func (b *bodyBuffer) read(r io.Reader, length, limit int64) error {
 	if length > limit {
 		return errBodyTooLarge
 	}
-	if err := b.grow(max(length, 1)); err != nil {
+	if err := b.grow(min(max(length, 1), firstBody)); err != nil {
 		return err
 	}
 	for {
@@ -121,7 +127,11 @@ func (b *bodyBuffer) read(r io.Reader, length, limit int64) error {
 				}
 				continue
 			}
-			if err := b.grow(min(2*int64(cap(b.data)), limit+1)); err != nil {
+			most := length
+			if length < 0 {
+				most = limit + 1
+			}
+			if err := b.grow(min(2*int64(cap(b.data)), most)); err != nil {
 				return err
 			}
 		}

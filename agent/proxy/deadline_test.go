@@ -31,8 +31,9 @@ func TestDeadlinesAreNeverEarly(t *testing.T) {
 	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 	x := &exchange{
 		proxy: &Proxy{now: func() time.Time { return now }}, writeTimeout: limit,
-		control: *http.NewResponseController(d),
-		request: httptest.NewRequest("POST", "/", endless{}),
+		control:  *http.NewResponseController(d),
+		request:  httptest.NewRequest("POST", "/", endless{}),
+		deadline: now.Add(time.Hour),
 	}
 	body := slowReader{x: x, limit: limit}
 	for range 50 {

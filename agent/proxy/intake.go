@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/irb-project/irb/agent/body"
@@ -31,7 +32,7 @@ func (x *exchange) intake() *answer {
 	}
 	mediaType := r.Header.Get("Content-Type")
 	source := &x.source
-	source.body = slowReader{x: x, limit: x.plan.config.Timeouts.ClientRead}
+	source.body.x, source.body.limit = x, x.plan.config.Timeouts.ClientRead
 	if !scannable(mediaType) {
 		x.facts.Model = modelFromTarget(r)
 		if x.facts.Model != "" {
@@ -112,21 +113,27 @@ func bodyTimeout() *answer {
 }
 
 // slowReader reads the client's body with a limit on silence, which acts up to a
-// quarter late: it is moved when less than the limit is left. At the end the
-// limit is lifted: the server goes on reading the connection to notice a client
-// that leaves.
+// quarter late: it is moved when less than the limit is left. The deadline of the
+// request holds too. At the end the limit is lifted: the server goes on reading
+// the connection to notice a client that leaves.
 type slowReader struct {
-	x     *exchange
-	limit time.Duration
-	until time.Time
+	x       *exchange
+	limit   time.Duration
+	until   time.Time
+	waiting atomic.Bool // for the client
 }
 
 func (s *slowReader) Read(p []byte) (int, error) {
 	if now := s.x.proxy.now(); s.until.Sub(now) < s.limit {
 		s.until = now.Add(s.limit + s.limit/4)
+		if s.x.deadline.Before(s.until) {
+			s.until = s.x.deadline
+		}
 		_ = s.x.control.SetReadDeadline(s.until) // a reader without deadlines needs none
 	}
+	s.waiting.Store(true)
 	n, err := s.x.request.Body.Read(p)
+	s.waiting.Store(false)
 	switch {
 	case err == io.EOF:
 		s.x.bodyEnded.Store(true)

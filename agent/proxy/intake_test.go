@@ -15,8 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 	"testing/iotest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -194,6 +194,48 @@ func TestSlowBody(t *testing.T) {
 		}
 	}
 	r.idle()
+}
+
+// TestDrippingBody: a client that sends a little now and then has as long as a
+// request has, and no engine is blamed for it.
+func TestDrippingBody(t *testing.T) {
+	e := engine(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	r := start(t, fleet(named("a", e)), "[timeouts]\ntotal = \"150ms\"\nclient_read = \"100ms\"\n")
+	for _, test := range []struct{ kind, begin string }{
+		{"application/json", "{"}, {"application/octet-stream", "x"}, {"application/octet-stream", "{"},
+	} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(c, "POST /v1/x HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: 100000\r\n\r\n%s", test.kind, test.begin)
+		stop := make(chan bool)
+		go func() {
+			defer close(stop)
+			for range 200 {
+				time.Sleep(10 * time.Millisecond)
+				if _, err := io.WriteString(c, " "); err != nil {
+					return
+				}
+			}
+			t.Errorf("%s: may drip for two seconds", test.kind)
+		}()
+		answer, _ := io.ReadAll(c)
+		if !strings.HasPrefix(string(answer), "HTTP/1.1 408") {
+			t.Errorf("%s: %.80q", test.kind, answer)
+		}
+		c.Close()
+		<-stop
+	}
+	r.idle()
+	for _, v := range r.proxy.guard.Views(time.Now()) {
+		if v.Errors != nil && *v.Errors > 0 || v.Ejections > 0 {
+			t.Errorf("the engine is blamed: %+v", v)
+		}
+	}
+	if n := r.metric(`irb_requests_total{class="chat",engine="a",outcome="fault"}`); n != "0" && n != "" {
+		t.Errorf("%s requests are faults of the engine", n)
+	}
 }
 
 // TestContinue: a client that waits for 100 Continue gets it, or the refusal
@@ -405,7 +447,25 @@ func TestBodyBuffer(t *testing.T) {
 			t.Fatalf("%d bytes are still held", n)
 		}
 	}
+	// What is held follows what has come, not what was announced.
+	const announced = 512 << 10
 	b := pool.get()
+	come := 0
+	if err := b.read(readerFunc(func(p []byte) (int, error) {
+		if n := memory.used.Load(); n > max(firstBody, 2*int64(come)) {
+			t.Fatalf("%d bytes are held for %d", n, come)
+		}
+		n := min(1000, len(p), announced-come)
+		come += n
+		if n == 0 {
+			return 0, io.EOF
+		}
+		return n, nil
+	}), announced, 1<<20); err != nil || len(b.data) != announced {
+		t.Errorf("%d bytes, %v", len(b.data), err)
+	}
+	b.drop()
+	b = pool.get()
 	if err := b.read(zeros{}, -1, 1<<10); err != errBodyTooLarge {
 		t.Errorf("endless: %v", err)
 	}
@@ -417,3 +477,7 @@ func TestBodyBuffer(t *testing.T) {
 	}
 	b.drop()
 }
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
