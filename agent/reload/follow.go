@@ -18,8 +18,11 @@ func (r *Reloader) Run(ctx context.Context) {
 }
 
 const (
-	// settleTime without events must pass before the file is read: an editor or
-	// a copy writes in steps.
+	// glanceTime after the first of several events a file that is whole is taken
+	// into service: most are renamed into place.
+	glanceTime = 2 * time.Millisecond
+	// settleTime without events must pass before anything is said about a file
+	// that is not: an editor or a copy writes in steps.
 	settleTime = 50 * time.Millisecond
 	// maxSettle is the longest that a stream of events may put it off.
 	maxSettle = 500 * time.Millisecond
@@ -36,8 +39,10 @@ func (r *Reloader) loop(ctx context.Context, w *watcher, poll <-chan time.Time) 
 	r.tellUnwatched(w.refresh())
 	settle := time.NewTimer(0) // at once: the file may have changed since Start
 	var latest time.Time       // of the timer; zero if it does not run
+	glance := time.NewTimer(time.Hour)
+	glance.Stop()
 	for {
-		look, asked := false, false
+		var look func() // nil: there was an event
 		select {
 		case <-ctx.Done():
 			return
@@ -50,20 +55,24 @@ func (r *Reloader) loop(ctx context.Context, w *watcher, poll <-chan time.Time) 
 			if !errors.Is(err, fsnotify.ErrEventOverflow) {
 				r.tellUnwatched(err)
 			}
+		case <-glance.C:
+			look = r.glance
 		case <-settle.C:
-			latest, look = time.Time{}, true
+			latest = time.Time{}
+			look = func() { r.check(false) }
 		case <-poll:
-			look = true
+			look = r.poll
 		case <-r.trigger:
-			look, asked = true, true
+			look = func() { r.check(true) }
 		}
 		r.tellUnwatched(w.refresh())
-		if look {
-			r.check(asked)
+		if look != nil {
+			look()
 			continue
 		}
 		if latest.IsZero() {
 			latest = time.Now().Add(maxSettle)
+			glance.Reset(glanceTime)
 		}
 		settle.Reset(min(settleTime, time.Until(latest)))
 	}

@@ -4,11 +4,9 @@
 package reload
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"io"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -66,6 +64,8 @@ type Reloader struct {
 	highest   mark   // the highest sequence accepted
 	unkept    []byte // the file in service if the state folder does not have it yet
 	seen      uint64 // hash of the file looked at last, 0 if it could not be read
+	read      lastRead
+	pacer     pacer
 	last      Event  // reported last about the file
 	staleTold bool   // the expiry in service was reported
 	unwatched string // why events are missing, as reported last
@@ -106,7 +106,7 @@ func (r *Reloader) Trigger() {
 // the one kept before the restart; an expired one only if there is no fresh
 // one. Without any nothing is in service, and Run goes on looking.
 func (r *Reloader) Start() {
-	file, err := r.read()
+	file, err := r.readFile()
 	kept, keptErr := r.state.readAccepted()
 	keptEvent := Event{Result: Unreadable, Err: keptErr, FromState: true}
 	for _, allowExpired := range []bool{false, true} {
@@ -136,33 +136,52 @@ func (r *Reloader) Start() {
 	r.check(true) // says why it is not the weight file
 }
 
-// read returns the weight file, cut off above the size that is accepted.
-func (r *Reloader) read() ([]byte, error) {
-	f, err := os.Open(r.options.Path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var file bytes.Buffer
-	if info, err := f.Stat(); err == nil && info.Size() <= snapshot.MaxBytes {
-		file.Grow(int(info.Size()) + bytes.MinRead) // all of it at once, and its end
-	}
-	_, err = file.ReadFrom(io.LimitReader(f, snapshot.MaxBytes+1))
-	return file.Bytes(), err
-}
-
 // hash tells one file from another. It is keyed, since a file that looks like
 // the last one is not looked at, and fast, since every poll takes it.
 func (r *Reloader) hash(file []byte) uint64 { return maphash.Bytes(r.seed, file) }
 
-// check looks at the weight file once. asked says that somebody waits for an
-// answer, also if nothing changed.
-func (r *Reloader) check(asked bool) {
+// poll looks at the weight file once if it may have changed without an event.
+func (r *Reloader) poll() {
+	if r.last.Result != string(snapshot.ReasonFuture) && r.untouched() {
+		r.renew()
+		return
+	}
+	r.check(false)
+}
+
+// renew does what time brings with it.
+func (r *Reloader) renew() {
 	r.tellStale()
 	if r.unkept != nil && r.state.keep(r.unkept, r.highest) == nil {
 		r.unkept = nil
 	}
-	file, err := r.read()
+}
+
+// glance takes the weight file into service if it is good, and says nothing if
+// it is not: it may be half written.
+func (r *Reloader) glance() {
+	file, err := r.readFile()
+	if err != nil {
+		return
+	}
+	sum := r.hash(file)
+	if sum == r.seen {
+		return
+	}
+	if next, event := r.examine(file, r.mayExpire()); next != nil {
+		r.seen = sum
+		r.adopt(next, event)
+	}
+}
+
+// mayExpire says whether even an expired snapshot is better than what there is.
+func (r *Reloader) mayExpire() bool { return r.Serving() == nil && !r.options.RequireFresh }
+
+// check looks at the weight file once. asked says that somebody waits for an
+// answer, also if nothing changed.
+func (r *Reloader) check(asked bool) {
+	r.renew()
+	file, err := r.readFile()
 	if err != nil {
 		r.seen = 0
 		event := Event{Result: Unreadable, Err: err}
@@ -178,7 +197,7 @@ func (r *Reloader) check(asked bool) {
 	}
 	changed := sum != r.seen
 	r.seen = sum
-	next, event := r.examine(file, r.Serving() == nil && !r.options.RequireFresh)
+	next, event := r.examine(file, r.mayExpire())
 	switch {
 	case next != nil:
 		r.adopt(next, event)
@@ -204,6 +223,7 @@ func (r *Reloader) examine(file []byte, allowExpired bool) (next *candidate, eve
 	}
 	if s := r.Serving(); s != nil {
 		rules.ServingSequence = s.Snapshot.Sequence
+		rules.Pause = r.pacer.pause // there are requests
 	}
 	accepted, err := snapshot.Accept(file, rules)
 	var refusal *snapshot.Refusal

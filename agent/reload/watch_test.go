@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/irb-project/irb/agent/snapshot"
 )
 
 // replace puts a file in place as one atomic unit.
@@ -104,6 +106,61 @@ func TestFollowsPartialWrites(t *testing.T) {
 	}
 	must(t, f.Close())
 	a.await(1001)
+}
+
+// A glance takes what is whole and says nothing of what is not.
+func TestGlance(t *testing.T) {
+	a := newAgent(t, nil)
+	a.write(signed(t, testSnapshot(1000)))
+	a.Start()
+	a.expect(Accepted, 1000)
+	file := signed(t, testSnapshot(1001))
+	a.write(file[:len(file)-10])
+	a.glance()
+	a.quiet()
+	a.check(false)
+	a.expect(string(snapshot.ReasonTruncated), 0)
+	a.write(file)
+	a.glance()
+	a.expect(Accepted, 1001)
+	a.check(false)
+	must(t, os.Remove(a.path))
+	a.glance()
+	a.quiet()
+	a.serves(1001)
+}
+
+// A poll reads the file again until no change can hide behind the time that the
+// file system gives it, and then when it is another.
+func TestPollReadsWhatMayHaveChanged(t *testing.T) {
+	a := newAgent(t, nil)
+	write := func(sequence int64) {
+		t.Helper()
+		a.write(signed(t, testSnapshot(sequence)))
+		must(t, os.Chtimes(a.path, created, created)) // the times do not tell
+	}
+	write(1000)
+	a.Start()
+	a.expect(Accepted, 1000)
+	write(1001) // of the same size
+	a.Reloader.poll()
+	a.expect(Accepted, 1001)
+	if a.untouched() {
+		t.Error("a file that was just read for the first time counts as untouched")
+	}
+	a.read.since = a.read.since.Add(-timeGrain)
+	if !a.untouched() {
+		t.Error("a file that was read after a while counts as touched")
+	}
+	a.Reloader.poll()
+	a.quiet()
+	a.write(signed(t, testSnapshot(1002)))
+	a.Reloader.poll()
+	a.expect(Accepted, 1002)
+	a.read.since = a.read.since.Add(-timeGrain)
+	must(t, os.Remove(a.path))
+	a.Reloader.poll()
+	a.expect(Unreadable, 0)
 }
 
 // Symbolic links anywhere on the path: of the file, of a folder, of a link.

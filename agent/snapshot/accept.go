@@ -60,6 +60,10 @@ type Rules struct {
 	// replacement, not service. For an agent that starts with nothing better,
 	// unless it was told to serve fresh snapshots only.
 	AllowExpired bool
+
+	// Pause is called again and again between short pieces of the work, so that
+	// whoever has other things to do may do them in between; nil: it is not.
+	Pause func()
 }
 
 // Accepted is a file that passed.
@@ -131,28 +135,30 @@ func Accept(file []byte, rules Rules) (*Accepted, error) {
 	if len(file) > limit {
 		return refuse(ReasonSize, 0, fmt.Errorf("%d bytes, want at most %d", len(file), limit))
 	}
-	body, keyIDs, err := Verify(file, rules.Trusted)
+	pause := rules.Pause
+	if pause == nil {
+		pause = func() {}
+	}
+	body, keyIDs, err := verify(file, rules.Trusted, pause)
 	if errors.Is(err, ErrTruncated) {
 		return refuse(ReasonTruncated, 0, err)
 	}
 	if err != nil {
 		return refuse(ReasonSignature, 0, err)
 	}
-	digest := make(chan string, 1)
-	go func() { digest <- Digest(body) }() // a quarter of the time of Decode
-	s, err := Decode(body)
+	s, err := decode(body, pause)
 	if err != nil {
 		return refuse(ReasonFormat, 0, err)
 	}
-	a := &Accepted{Snapshot: s, Body: body, Digest: <-digest, KeyIDs: keyIDs}
-	if reason, err := a.judge(rules); err != nil {
+	a := &Accepted{Snapshot: s, Body: body, Digest: digest(body, pause), KeyIDs: keyIDs}
+	if reason, err := a.judge(rules, pause); err != nil {
 		return refuse(reason, s.Sequence, err)
 	}
 	return a, nil
 }
 
 // judge holds what a signed body says against the rules.
-func (a *Accepted) judge(rules Rules) (Reason, error) {
+func (a *Accepted) judge(rules Rules, pause func()) (Reason, error) {
 	s := a.Snapshot
 	if s.Fleet != rules.Fleet {
 		return ReasonFleet, fmt.Errorf("of fleet %q, want %q", s.Fleet, rules.Fleet)
@@ -174,7 +180,7 @@ func (a *Accepted) judge(rules Rules) (Reason, error) {
 		return ReasonExpired, fmt.Errorf("expired at %s, the clock says %s",
 			s.Expires.Format(time.RFC3339), rules.Now.UTC().Format(time.RFC3339))
 	}
-	if err := Check(s); err != nil {
+	if err := check(s, pause); err != nil {
 		return ReasonMeaning, err
 	}
 	if rules.Cluster != "" && !s.hasCluster(rules.Cluster) {

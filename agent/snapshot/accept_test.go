@@ -173,3 +173,28 @@ func TestRefusalUnwraps(t *testing.T) {
 		t.Errorf("error %v does not wrap its cause", err)
 	}
 }
+
+// A large file must not keep the processor for long: an agent has requests to
+// serve meanwhile.
+func TestAcceptPauses(t *testing.T) {
+	public, private := testKey(t, 1)
+	file := signed(t, large(500), private)
+	pauses := 0
+	rules := Rules{
+		Fleet: "prod", Cluster: "cluster-00042", Trusted: []minisign.PublicKey{public}, Now: created,
+		Pause: func() { pauses++ },
+	}
+	if _, err := Accept(file, rules); err != nil {
+		t.Fatal(err)
+	}
+	if want := len(file) / (8 << 10); pauses < want {
+		t.Errorf("%d pauses for %d bytes, want at least %d", pauses, len(file), want)
+	}
+	pauses = 0
+	if _, _, err := verify(file, rules.Trusted, rules.Pause); err != nil {
+		t.Fatal(err)
+	}
+	if want := len(file) / pieceBytes; pauses < want {
+		t.Errorf("%d pauses of the hash over %d bytes, want at least %d", pauses, len(file), want)
+	}
+}

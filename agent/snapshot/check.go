@@ -35,7 +35,10 @@ func ValidName(name string) bool {
 //
 // That the policy is feasible and optimal is for its proof, not for Check: a
 // plan made in an emergency may be neither.
-func Check(s *Snapshot) error {
+func Check(s *Snapshot) error { return check(s, func() {}) }
+
+// check is Check with pauses.
+func check(s *Snapshot, pause func()) error {
 	c := &checker{
 		classes: make(map[string]*Class, len(s.Classes)),
 		engines: make(map[string]*Engine, len(s.Engines)),
@@ -43,6 +46,7 @@ func Check(s *Snapshot) error {
 	c.header(s)
 	for i := range s.Classes {
 		c.class(&s.Classes[i])
+		pause()
 	}
 	for i := range s.Engines {
 		c.order("engine", i, func(j int) string { return s.Engines[j].Name })
@@ -55,6 +59,7 @@ func Check(s *Snapshot) error {
 	for i := range s.Sources {
 		c.order("source", i, func(j int) string { return sourceKey(&s.Sources[j]) })
 		c.source(&s.Sources[i])
+		pause()
 	}
 	return errors.Join(c.errs...)
 }

@@ -46,7 +46,10 @@ func formats() string {
 // ignored: room for what later versions add. The error joins a *SyntaxError for
 // each problem, at most 20, or is a *FormatError. Decode does not check the
 // meaning, see Check.
-func Decode(body []byte) (*Snapshot, error) {
+func Decode(body []byte) (*Snapshot, error) { return decode(body, func() {}) }
+
+// decode is Decode with pauses.
+func decode(body []byte, pause func()) (*Snapshot, error) {
 	if len(body) > MaxBytes {
 		return nil, fmt.Errorf("body has %d bytes, want at most %d", len(body), MaxBytes)
 	}
@@ -57,7 +60,7 @@ func Decode(body []byte) (*Snapshot, error) {
 	root := newTable(reflect.TypeFor[Snapshot](), "", false)
 	root.open(reflect.ValueOf(s).Elem())
 	// The strings of the snapshot are parts of this copy of the body.
-	d := &decoder{scanner: scanner{text: string(body), line: 1}, root: root, table: root, tableLine: 1}
+	d := &decoder{scanner: scanner{text: string(body), line: 1}, root: root, table: root, tableLine: 1, pause: pause}
 	d.document()
 	known := max(1, Format-1) <= s.Format && s.Format <= Format
 	if !known && s.Format != 0 {
@@ -79,12 +82,19 @@ type decoder struct {
 	tableLine int    // of its header
 	next      int    // field that the next key is likely to be
 	errs      []error
+	pause     func()
 }
+
+// pauseLines is how many lines are read between two pauses, some 20 us.
+const pauseLines = 64
 
 // document reads line after line; a bad line is told and left out.
 func (d *decoder) document() {
 	for !d.atEnd() && len(d.errs) < maxProblems {
 		line := d.line
+		if line%pauseLines == 0 {
+			d.pause()
+		}
 		if err := d.statement(); err != nil {
 			d.errs = append(d.errs, &SyntaxError{line, err.Error()})
 			d.skipLine()

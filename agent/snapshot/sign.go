@@ -6,9 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"aead.dev/minisign"
 )
@@ -40,10 +40,22 @@ func untrustedComment(keyID uint64) string { return "signature by key " + KeyID(
 func KeyID(id uint64) string { return fmt.Sprintf("%016X", id) }
 
 // Digest returns the SHA-256 of data in hex.
-func Digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+func Digest(data []byte) string { return digest(data, func() {}) }
+
+// digest is Digest with pauses.
+func digest(data []byte, pause func()) string {
+	sum := sha256.New()
+	for piece := range slices.Chunk(data, pieceBytes) {
+		sum.Write(piece)
+		pause()
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
+
+// pieceBytes is what is hashed between two pauses, some 100 us. The runtime
+// cannot stop a hash function to let another goroutine run, or to begin a
+// garbage collection, for which all of them wait.
+const pieceBytes = 64 << 10
 
 // Sign returns a file: the body and one signature of each key, prehashed as the
 // minisign program signs by default. The same body and keys give the same
@@ -55,10 +67,7 @@ func Sign(body []byte, keys ...minisign.PrivateKey) ([]byte, error) {
 	if signaturesFrom(body) >= 0 {
 		return nil, errors.New("the body has signatures already")
 	}
-	hash := minisign.NewReader(bytes.NewReader(body))
-	if _, err := io.Copy(io.Discard, hash); err != nil {
-		return nil, err
-	}
+	hash := prehash(body, func() {})
 	file := body
 	for _, key := range keys {
 		var err error
@@ -170,13 +179,19 @@ func nextSignature(text []byte) (s minisign.Signature, rest []byte, err error) {
 //
 // The error is ErrTruncated or wraps ErrSignature.
 func Verify(file []byte, trusted []minisign.PublicKey) (body []byte, keyIDs []uint64, err error) {
+	return verify(file, trusted, func() {})
+}
+
+// verify is Verify with pauses.
+func verify(file []byte, trusted []minisign.PublicKey, pause func()) (body []byte, keyIDs []uint64, err error) {
 	body, signatures, err := Split(file)
 	if err != nil {
 		return nil, nil, err
 	}
+	hashed := sync.OnceValue(func() *minisign.Reader { return prehash(body, pause) })
 	var foreign []string
 	for _, s := range signatures {
-		known, valid := verify(body, s, trusted)
+		known, valid := verifyOne(body, hashed, s, trusted)
 		switch {
 		case !known:
 			foreign = append(foreign, KeyID(s.KeyID))
@@ -192,8 +207,20 @@ func Verify(file []byte, trusted []minisign.PublicKey) (body []byte, keyIDs []ui
 	return body, keyIDs, nil
 }
 
-// verify says whether a signature is by the id of a trusted key, and right.
-func verify(body []byte, s minisign.Signature, trusted []minisign.PublicKey) (known, valid bool) {
+// prehash returns a reader that has hashed all of the body.
+func prehash(body []byte, pause func()) *minisign.Reader {
+	hash := minisign.NewReader(bytes.NewReader(body))
+	piece := make([]byte, pieceBytes)
+	for {
+		if _, err := hash.Read(piece); err != nil {
+			return hash // at the end: memory is read without an error
+		}
+		pause()
+	}
+}
+
+// verifyOne says whether a signature is by the id of a trusted key, and right.
+func verifyOne(body []byte, hashed func() *minisign.Reader, s minisign.Signature, trusted []minisign.PublicKey) (known, valid bool) {
 	text, err := s.MarshalText()
 	if err != nil {
 		return false, false
@@ -203,9 +230,13 @@ func verify(body []byte, s minisign.Signature, trusted []minisign.PublicKey) (kn
 			continue
 		}
 		known = true
-		// Not minisign.Reader, which hashes once: it takes a plain signature of
-		// the hash for a signature of the body, so that the algorithm byte of a
-		// signature could change unseen.
+		if s.Algorithm == minisign.HashEdDSA {
+			valid = valid || hashed().Verify(key, text)
+			continue
+		}
+		// Not minisign.Reader, which takes a plain signature of the hash for a
+		// signature of the body, so that the algorithm byte of a signature could
+		// change unseen.
 		valid = valid || minisign.Verify(key, body, text)
 	}
 	return known, valid
