@@ -67,10 +67,14 @@ func StartAgent(ctx context.Context, p *Plan, name string, o AgentOptions) (*Age
 	return a, nil
 }
 
+// servesEvery is how long Serves waits between two looks: the time that it takes
+// is measured.
+const servesEvery = 2 * time.Millisecond
+
 // Serves waits until the agent serves by the snapshot of this sequence.
 func (a *Agent) Serves(ctx context.Context, sequence int64) error {
 	want := fmt.Sprintf(`"sequence":%d,`, sequence)
-	return a.Until(ctx, "on snapshot "+want, func() bool {
+	return a.until(ctx, servesEvery, "on snapshot "+want, func() bool {
 		return strings.Contains(get(a.client, "http://"+a.status+"/readyz"), want)
 	})
 }

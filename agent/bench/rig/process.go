@@ -57,7 +57,12 @@ const readyWithin = 20 * time.Second
 
 // Until waits for a condition; the error holds the end of the program's log.
 func (p *Process) Until(ctx context.Context, what string, holds func() bool) error {
-	tick := time.NewTicker(20 * time.Millisecond)
+	return p.until(ctx, 20*time.Millisecond, what, holds)
+}
+
+// until is Until with so much time between two looks.
+func (p *Process) until(ctx context.Context, every time.Duration, what string, holds func() bool) error {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	deadline := time.After(readyWithin)
 	for !holds() {
