@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/irb-project/irb/solve/certify"
 	"github.com/irb-project/irb/solve/interior"
+	"github.com/irb-project/irb/solve/lp"
 	"github.com/irb-project/irb/solve/model"
 	"github.com/irb-project/irb/solve/network"
 	"github.com/irb-project/irb/solve/pool"
@@ -77,9 +77,10 @@ func solveCompiled(ctx context.Context, compiled *model.Compiled, progress func(
 }
 
 // Certified finds and certifies the optimum of a program, what is identical in
-// it merged. It takes the network simplex where the program is a network, and
-// the interior point method for the rest, or should the first one fail: what
-// counts is the certificate, not who found the answer. start are the flows of a
+// it merged. It takes the network simplex where the program is a network, the
+// interior point method for the rest, or should the first one fail, and column
+// generation through CLP should that fail too: what counts is the certificate,
+// not who found the answer. start are the flows of a
 // plan of nearly the same program, nil: what the stay terms would keep.
 //
 // It returns *model.Infeasible where demand cannot be served.
@@ -92,7 +93,7 @@ func Certified(ctx context.Context, p *model.Problem, start []model.Flow) (*mode
 		return simplex(ctx, m, start)
 	}
 	var failed error
-	for _, method := range []func(context.Context, *model.Problem) (*model.Solution, error){simplex, interiorPoint} {
+	for _, method := range []method{simplex, served(interior.Solve), served(columnGeneration)} {
 		solution, err := throughPool(ctx, p, merged, method)
 		if err == nil {
 			oneMore(p, solution)
@@ -105,13 +106,22 @@ func Certified(ctx context.Context, p *model.Problem, start []model.Flow) (*mode
 		if errors.As(err, &infeasible) || ctx.Err() != nil {
 			return nil, certify.Report{}, err
 		}
-		failed = err
+		if !errors.Is(err, lp.ErrNoCLP) {
+			failed = err
+		}
 	}
 	return nil, certify.Report{}, failed
 }
 
+// method finds the optimum of a program, or a *model.Infeasible.
+type method func(context.Context, *model.Problem) (*model.Solution, error)
+
+func columnGeneration(ctx context.Context, p *model.Problem) (*model.Solution, error) {
+	return lp.Solve(ctx, p, lp.Options{})
+}
+
 // throughPool solves the merged program, nil: p itself.
-func throughPool(ctx context.Context, p *model.Problem, merged *pool.Pooling, method func(context.Context, *model.Problem) (*model.Solution, error)) (*model.Solution, error) {
+func throughPool(ctx context.Context, p *model.Problem, merged *pool.Pooling, method method) (*model.Solution, error) {
 	if merged == nil {
 		return method(ctx, p)
 	}
@@ -126,56 +136,6 @@ func throughPool(ctx context.Context, p *model.Problem, merged *pool.Pooling, me
 	return merged.Expand(solution), nil
 }
 
-// oneMore sets the price of each source to the cost of one more request. It is
-// an interval where conversations stay for their caches: one request less at an
-// engine saves less than one more costs. Solvers return any price of it.
-func oneMore(p *model.Problem, s *model.Solution) {
-	if p.Stay == nil {
-		return
-	}
-	extra := make([]float64, p.Pairs()) // groups and caps, ms per request
-	for i, g := range p.Groups {
-		for k := p.Row[g.Source]; k < p.Row[g.Source+1]; k++ {
-			if slices.Contains(g.Engines, p.Col[k]) {
-				extra[k] += s.GroupPriceMs[i]
-			}
-		}
-	}
-	capPrice := make([]float64, len(p.Engines))
-	for i, limit := range p.Caps {
-		for _, e := range limit.Engines {
-			capPrice[e] += s.CapPrice[i]
-		}
-	}
-	next := 0 // of the flows, in order of pair
-	for i, source := range p.Sources {
-		rounding := roundingRPS * source.DemandRPS
-		least := math.Inf(1)
-		for k := p.Row[i]; k < p.Row[i+1]; k++ {
-			var x float64
-			if next < len(s.Flows) && s.Flows[next].Pair == k {
-				x = s.Flows[next].RPS
-				next++
-			}
-			if p.Upper != nil && x >= p.Upper[k]-rounding {
-				continue
-			}
-			e := p.Col[k]
-			cost := p.CostMs[k] + extra[k] + source.Work*(s.EnginePrice[e]+capPrice[e])
-			if s.PrefillPrice != nil {
-				cost += source.PromptTokens*s.PrefillPrice[e] + source.OutputTokens*s.OutputPrice[e]
-			}
-			if x < p.Stay[k]-rounding {
-				cost -= p.StayPenaltyMs[k]
-			}
-			least = min(least, cost)
-		}
-		if !math.IsInf(least, 1) {
-			s.SourcePriceMs[i] = max(s.SourcePriceMs[i], least)
-		}
-	}
-}
-
 // simplex decides by itself what is served.
 func simplex(ctx context.Context, p *model.Problem, start []model.Flow) (*model.Solution, error) {
 	if err := network.Supports(p); err != nil {
@@ -184,32 +144,44 @@ func simplex(ctx context.Context, p *model.Problem, start []model.Flow) (*model.
 	return network.Solve(ctx, p, network.Options{Start: start})
 }
 
-// interiorPoint routes what is served; what that is the network decides first.
-func interiorPoint(ctx context.Context, p *model.Problem) (*model.Solution, error) {
-	if !p.Shed {
-		return interior.Solve(ctx, p)
+// served makes a method that routes all demand one that sheds what does not fit,
+// where the program allows it. What is served the network decides first.
+func served(route method) method {
+	return func(ctx context.Context, p *model.Problem) (*model.Solution, error) {
+		if !p.Shed {
+			return route(ctx, p)
+		}
+		limits := *p
+		limits.Work = model.WorkSingle
+		if err := network.Supports(&limits); err != nil {
+			return routeAll(ctx, p, route, err)
+		}
+		served, cuts, err := network.Serve(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		solution, err := routeServed(ctx, p, route, served)
+		if err == nil {
+			solution.ShedCuts = cuts
+		}
+		return solution, err
 	}
-	limits := *p
-	limits.Work = model.WorkSingle
-	if err := network.Supports(&limits); err != nil {
-		return interiorWhole(ctx, p, err)
-	}
-	served, cuts, err := network.Serve(ctx, p)
-	if err != nil {
-		return nil, err
-	}
+}
+
+// routeServed routes what is served.
+func routeServed(ctx context.Context, p *model.Problem, route method, served []float64) (*model.Solution, error) {
 	var failed error
 	for i, margin := range insideMargins {
 		inside := servedInside(p, served, margin)
 		serving := p.Serving(inside)
 		serving.Loosen(2 * interior.Margin)
-		solution, err := interior.Solve(ctx, serving.Problem)
+		solution, err := route(ctx, serving.Problem)
 		if err != nil {
 			failed = err
 			continue
 		}
 		solution = serving.Widen(p, solution)
-		solution.ServedRPS, solution.ShedCuts = inside, cuts
+		solution.ServedRPS = inside
 		if i == 0 {
 			solution.ServedRPS = served // the first margin is within the tolerance of residuals
 		}
@@ -236,10 +208,10 @@ func servedInside(p *model.Problem, served []float64, margin float64) []float64 
 	return inside
 }
 
-// interiorWhole serves all demand of a program of which the network cannot say
-// what to shed.
-func interiorWhole(ctx context.Context, p *model.Problem, unsupported error) (*model.Solution, error) {
-	solution, err := interior.Solve(ctx, p)
+// routeAll serves all demand of a program of which the network cannot say what to
+// shed.
+func routeAll(ctx context.Context, p *model.Problem, route method, unsupported error) (*model.Solution, error) {
+	solution, err := route(ctx, p)
 	if errors.As(err, new(*model.Infeasible)) {
 		return nil, fmt.Errorf("not all demand can be served, and what to shed is only known where shares and caps are nested or disjoint: %w", unsupported)
 	}
