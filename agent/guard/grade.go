@@ -48,6 +48,28 @@ func (c *Class) Grade(engine, i int, key uint64, away bool, now time.Time) Grade
 	return Clear
 }
 
+// WhySpared says why an endpoint was not Clear for a key, in a word for the log:
+// ejected, penalty, retry_after (it asked to be left alone), refused (it said that
+// it was full) or full.
+func (c *Class) WhySpared(engine, i int, key uint64, now time.Time) string {
+	e := c.plan.endpoints[engine][i]
+	if c.peers != nil {
+		switch k := c.peers.marks.Load().keepOf(engine, i); {
+		case k == 0:
+			return "ejected"
+		case k != stayAll && mix(key^e.hash) >= k:
+			return "penalty"
+		}
+	}
+	switch {
+	case e.pushed.asks(now):
+		return "retry_after"
+	case e.pushed.is(now):
+		return "refused"
+	}
+	return "full"
+}
+
 // stayAll is the threshold that keeps all keys.
 const stayAll = ^uint64(0)
 

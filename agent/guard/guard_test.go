@@ -28,6 +28,38 @@ func TestNothingSeenNothingChanges(t *testing.T) {
 	}
 }
 
+// TestWhySpared: the word for the log is the reason of the grade.
+func TestWhySpared(t *testing.T) {
+	fault := func(h *hand) {
+		for range Defaults().ConsecutiveFaults {
+			h.answer(0, time.Millisecond, Fault)
+		}
+		h.Tick(h.now)
+	}
+	refuse := func(after time.Duration) func(h *hand) {
+		return func(h *hand) {
+			a := h.class().Begin(0, 0, Work{}, h.now)
+			a.End(Ending{Outcome: Pushback, RetryAfter: after}, h.now)
+		}
+	}
+	fill := func(h *hand) {
+		for h.class().Grade(0, 0, 1, false, h.now) == Clear {
+			h.class().Begin(0, 0, Work{}, h.now)
+		}
+	}
+	for want, bring := range map[string]func(*hand){
+		"ejected": fault, "retry_after": refuse(time.Minute), "refused": refuse(0), "full": fill,
+	} {
+		s := Defaults()
+		s.Agents = 1
+		h := newHand(fleet(3, 10, 0.6), s)
+		bring(h)
+		if g, why := h.class().Grade(0, 0, 1, false, h.now), h.class().WhySpared(0, 0, 1, h.now); g == Clear || why != want {
+			t.Errorf("grade %d for %q, want a worse one for %q", g, why, want)
+		}
+	}
+}
+
 // TestEjection: consecutive faults eject, the times grow to a bound and end in
 // probes, one good answer ends them, and what was is forgotten.
 func TestEjection(t *testing.T) {

@@ -54,6 +54,12 @@ func TestRoute(t *testing.T) {
 	if strings.Contains(scrape(s), `engine="a-1"`) {
 		t.Error("series of a forgotten engine are still there")
 	}
+	s.Route("chat", "a-2")
+	s.Route("batch", "a-2")
+	s.ForgetClass("chat")
+	if text := scrape(s); strings.Contains(text, `class="chat"`) || !strings.Contains(text, `class="batch"`) {
+		t.Error("series of a forgotten class are still there, or others are not")
+	}
 	if n := testing.AllocsPerRun(100, func() { r.Done(OK); r.TTFT.Observe(0.1); r.InFlight.Inc() }); n != 0 {
 		t.Errorf("%v allocations per request, want 0", n)
 	}

@@ -86,9 +86,13 @@ func (s *Set) Route(class, engine string) *Route {
 // Done counts a request by its outcome.
 func (r *Route) Done(o Outcome) { r.requests[o].Inc() }
 
-// Forget drops the series of an engine that no snapshot names any more.
-func (s *Set) Forget(engine string) {
-	labels := prometheus.Labels{"engine": engine}
+// Forget drops the series of an engine that the snapshot no longer names.
+func (s *Set) Forget(engine string) { s.forget(prometheus.Labels{"engine": engine}) }
+
+// ForgetClass drops those of a class.
+func (s *Set) ForgetClass(class string) { s.forget(prometheus.Labels{"class": class}) }
+
+func (s *Set) forget(labels prometheus.Labels) {
 	s.requests.DeletePartialMatch(labels)
 	s.inFlight.DeletePartialMatch(labels)
 	s.latency.DeletePartialMatch(labels)

@@ -38,7 +38,19 @@ type candidates struct {
 	passed [guard.Out + 1]bool
 	given  [maxGiven]*endpoint
 	n      int
+
+	skipped [maxSkipped]skip // endpoints passed over in the first round, for the log
+	skips   int
 }
+
+// skip is an endpoint that was passed over.
+type skip struct {
+	engine, index, rank int
+	reason              string
+}
+
+// maxSkipped is how many of them are remembered.
+const maxSkipped = 4
 
 // maxGiven endpoints are tried by one request: the limit of retry.attempts.
 const maxGiven = 10
@@ -97,27 +109,38 @@ func (c *candidates) takes(e *endpoint, i int, now time.Time) bool {
 	if slices.Contains(c.given[:c.n], e) {
 		return false
 	}
-	grade := c.grade(e, i, now)
+	grade, why := c.grade(e, i, now)
 	if grade > c.round {
 		c.passed[grade] = true
+		if c.round == guard.Clear && why != "" && c.skips < maxSkipped {
+			c.skipped[c.skips] = skip{c.step.Engine, i, c.step.Rank, why}
+			c.skips++
+		}
 		return false
 	}
 	return true
 }
 
-// grade says how well an endpoint suits the request.
-func (c *candidates) grade(e *endpoint, i int, now time.Time) guard.Grade {
-	if e.down(now) || c.step.Reason == pick.ReasonPenalty {
-		return guard.Out
+// grade says how well an endpoint suits the request, and in a word why not
+// better; nothing where the walk has said it already.
+func (c *candidates) grade(e *endpoint, i int, now time.Time) (grade guard.Grade, why string) {
+	switch {
+	case e.down(now):
+		return guard.Out, "unreachable"
+	case c.step.Reason == pick.ReasonPenalty:
+		return guard.Out, ""
 	}
 	g := c.guard.Grade(c.step.Engine, i, c.request.Key, c.away, now)
 	c.away = c.away || g != guard.Out
+	switch {
+	case g != guard.Clear:
+		return g, c.guard.WhySpared(c.step.Engine, i, c.request.Key, now)
 	// What a fallback may absorb is a bound of what is sent there instead; that
 	// of retries is their budget.
-	if g == guard.Clear && c.step.Fallback && c.n == 0 && !c.guard.Absorb(c.step.Engine) {
-		return guard.Spared
+	case c.step.Fallback && c.n == 0 && !c.guard.Absorb(c.step.Engine):
+		return guard.Spared, "absorb"
 	}
-	return g
+	return g, ""
 }
 
 // nextRound starts the walk again for those that were passed over, the better

@@ -421,22 +421,48 @@ func TestCase16RightCodes(t *testing.T) {
 }
 
 // BerriAI/litellm#7669: an engine that says when to come back is not asked
-// again by the same request; others are.
+// again before by the same request, nor first by others.
 func TestCase21RetryAfterIsHonoured(t *testing.T) {
-	var asked atomic.Int32
-	e := engine(t, func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		w.Header().Set("Retry-After", "30")
-		http.Error(w, "later", http.StatusServiceUnavailable)
-	})
-	r := start(t, fleet(named("a", e)), "")
-	resp := r.post(chatBody)
-	if resp.Header.Get("Retry-After") != "30" {
-		t.Errorf("Retry-After: %q", resp.Header.Get("Retry-After"))
+	for _, when := range []string{"30", time.Now().Add(30 * time.Second).UTC().Format(http.TimeFormat)} {
+		var asked atomic.Int32
+		full := engine(t, func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			w.Header().Set("Retry-After", when)
+			http.Error(w, "later", http.StatusServiceUnavailable)
+		})
+		r := start(t, fleet(named("a", full)), "")
+		resp := r.post(chatBody)
+		if resp.Header.Get("Retry-After") != when {
+			t.Errorf("Retry-After: %q, want %q", resp.Header.Get("Retry-After"), when)
+		}
+		expect(t, resp, 503, "later")
+		if n := asked.Load(); n != 1 {
+			t.Errorf("asked %d times before the time, want 1", n)
+		}
+		s := fleet(named("a", full), named("b", engine(t, answerJSON("b"))))
+		s.Sources[0].Fallbacks[0].AbsorbRPS = 100
+		r = start(t, s, "")
+		asked.Store(0)
+		for range 3 {
+			expect(t, r.post(chatBody), 200, `"b"`)
+			time.Sleep(2 * 50 * time.Millisecond) // longer than a mark without Retry-After
+		}
+		if n := asked.Load(); n != 1 {
+			t.Errorf("%q: asked by %d of three requests, want by the first", when, n)
+		}
 	}
-	expect(t, resp, 503, "later")
-	if n := asked.Load(); n != 1 {
-		t.Errorf("asked %d times before the time, want 1", n)
+}
+
+// TestRetryAfter: what an engine may say.
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	for value, want := range map[string]time.Duration{
+		"": 0, "0": 0, "-3": 0, "7": 7 * time.Second, "99999999": 1 << 20 * time.Second, "soon": 0, "1.5": 0,
+		"Mon, 30 Nov 2026 12:00:09 GMT": 9 * time.Second, "Mon, 30 Nov 2026 11:00:00 GMT": 0,
+	} {
+		if got := retryAfter(http.Header{"Retry-After": {value}}, now); got != want {
+			t.Errorf("%q: %v, want %v", value, got, want)
+		}
 	}
 }
 

@@ -52,10 +52,12 @@ type decisionTry struct {
 	Failed   string `json:"failed,omitempty"`
 }
 
+// decisionSkip is an engine that was passed over, or one of its endpoints.
 type decisionSkip struct {
-	Engine string `json:"engine"`
-	Rank   int    `json:"rank"`
-	Reason string `json:"reason"`
+	Engine   string `json:"engine"`
+	Endpoint string `json:"endpoint,omitempty"` // "": all of them
+	Rank     int    `json:"rank"`
+	Reason   string `json:"reason"`
 }
 
 // NewDecisionLog writes to w until Close. Secret keys the hashes; nil: a new
@@ -115,7 +117,11 @@ func (d *DecisionLog) write(x *exchange, now time.Time) {
 		line.Tried = append(line.Tried, t)
 	}
 	for _, s := range x.candidates.walk.Skipped() {
-		line.Skipped = append(line.Skipped, decisionSkip{x.plan.engineName(int(s.Engine)), int(s.Rank), s.Reason.String()})
+		line.Skipped = append(line.Skipped, decisionSkip{x.plan.engineName(int(s.Engine)), "", int(s.Rank), s.Reason.String()})
+	}
+	for _, s := range x.candidates.skipped[:x.candidates.skips] {
+		id := x.plan.pools[s.engine].endpoints[s.index].id
+		line.Skipped = append(line.Skipped, decisionSkip{x.plan.engineName(s.engine), id, s.rank, s.reason})
 	}
 	d.send(line)
 }

@@ -133,12 +133,26 @@ func (t *try) judge(resp *http.Response, now time.Time) {
 	switch s := resp.StatusCode; {
 	case s == http.StatusTooManyRequests || s == http.StatusServiceUnavailable:
 		t.ending.Outcome = guard.Pushback
-		if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 && seconds < 1<<20 {
-			t.ending.RetryAfter = time.Duration(seconds) * time.Second
-		}
+		t.ending.RetryAfter = retryAfter(resp.Header, now)
 	case s >= 500:
 		t.ending.Outcome = guard.Fault
 	}
+}
+
+// retryAfter reads in how long an engine wants to be asked again: seconds or a
+// date (RFC 9110, 10.2.3); 0 if it does not say.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	v := h.Get("Retry-After")
+	if v == "" {
+		return 0
+	}
+	if seconds, err := strconv.Atoi(v); err == nil {
+		return time.Duration(min(max(0, seconds), 1<<20)) * time.Second
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
 }
 
 // blame says what a failure without an answer means for the endpoint.

@@ -46,10 +46,10 @@ func (x *exchange) identify() *answer {
 		x.identity[0] = certificateIdentity(r.TLS.VerifiedChains[0][0])
 		x.believed = true
 	}
-	if !x.trustedPeer {
-		return nil
+	x.believed = x.believed || x.trustedPeer
+	if refusal := x.checkTrustedHeaders(); refusal != nil || !x.trustedPeer {
+		return refusal
 	}
-	x.believed = true
 	if l.identityHeader == "" {
 		return nil
 	}
@@ -58,10 +58,26 @@ func (x *exchange) identify() *answer {
 	case 1:
 		x.identity[0] = names[0]
 	default:
-		return &answer{
-			status: http.StatusForbidden, kind: "permission_error", code: "ambiguous_identity",
-			message: "the trusted proxy names more than one identity",
+		return ambiguous("identity", "the trusted proxy names more than one identity")
+	}
+	return nil
+}
+
+// checkTrustedHeaders refuses two values of a header that decides on the class:
+// by which of them is not known, and the class that neither leads to may be one
+// with less strict rules.
+func (x *exchange) checkTrustedHeaders() *answer {
+	if !x.believed {
+		return nil // they decide nothing
+	}
+	for _, name := range x.plan.trustedHeaders {
+		if len(x.request.Header[name]) > 1 {
+			return ambiguous("header", "the header "+name+" has more than one value")
 		}
 	}
 	return nil
+}
+
+func ambiguous(what, message string) *answer {
+	return &answer{status: http.StatusForbidden, kind: "permission_error", code: "ambiguous_" + what, message: message}
 }

@@ -23,7 +23,8 @@ type model struct {
 // the request is another.
 func (x *exchange) listModels(f pick.Facts) (*answer, bool) {
 	_, name, ok := strings.Cut(x.request.URL.Path, "/v1/models")
-	if !ok || x.request.Method != http.MethodGet || name != "" && name[0] != '/' {
+	read := x.request.Method == http.MethodGet || x.request.Method == http.MethodHead
+	if !ok || !read || name != "" && name[0] != '/' {
 		return nil, false
 	}
 	name = strings.Trim(name, "/")

@@ -3,9 +3,12 @@ package proxy
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"reflect"
+	"regexp"
 	"testing"
 
 	"github.com/irb-project/irb/agent/snapshot"
@@ -51,6 +54,9 @@ func TestModels(t *testing.T) {
 	expect(t, get("/v1/models/org/large"), 200, `"id":"org/large"`)
 	expect(t, get("/v1/models/org/none"), 404, "model_not_found")
 	expect(t, get("/v1/modelsx"), 404, "model_not_found")
+	if resp, err := r.do(context.Background(), "HEAD", "/v1/models", nil); err != nil || resp.StatusCode != 200 || resp.ContentLength <= 0 {
+		t.Errorf("%v %v", resp, err)
+	}
 	if resp, err := r.do(context.Background(), "DELETE", "/v1/models/org/large", nil); err != nil || resp.StatusCode != 404 {
 		t.Errorf("%v %v", resp, err)
 	}
@@ -60,6 +66,27 @@ func TestModels(t *testing.T) {
 	s.Sequence++
 	r.publish(s)
 	expect(t, get("/v1/models"), 200, "of the engine")
+}
+
+// TestSeriesOfWhatIsGone: the metrics do not grow with every class and engine
+// that ever was.
+func TestSeriesOfWhatIsGone(t *testing.T) {
+	r := start(t, nil, "")
+	for i := range 3 {
+		s := fleet(named(fmt.Sprintf("engine-%d", i), engine(t, answerJSON("a"))))
+		s.Sequence = int64(i)
+		s.Classes[0].Name = fmt.Sprintf("class-%d", i)
+		s.Sources[0].Class = s.Classes[0].Name
+		r.publish(s)
+		expect(t, r.post(chatBody), 200, `"a"`)
+	}
+	w := httptest.NewRecorder()
+	r.metrics.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	for _, old := range []string{"class-0", "class-1", "engine-0", "engine-1"} {
+		if line := regexp.MustCompile(".*" + old + ".*").FindString(w.Body.String()); line != "" {
+			t.Errorf("still there: %s", line)
+		}
+	}
 }
 
 func TestOutside(t *testing.T) {

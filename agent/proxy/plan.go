@@ -21,7 +21,8 @@ type plan struct {
 	routes []atomic.Pointer[metrics.Route]
 	demand []*metrics.ClassDemand // by class number
 
-	affinityHeader       string // canonical
+	affinityHeader       string   // canonical
+	trustedHeaders       []string // canonical
 	forwardAuthorization bool
 	eventOnFailure       bool
 }

@@ -166,6 +166,9 @@ func (p *Proxy) rebuild() {
 		forwardAuthorization: p.config.Engine.ClientAuthorization == config.AuthorizationForward,
 		eventOnFailure:       p.config.StreamFailure == config.StreamEvent,
 	}
+	for _, name := range p.config.TrustedHeaders {
+		next.trustedHeaders = append(next.trustedHeaders, http.CanonicalHeaderKey(name))
+	}
 	used := map[string]*endpoint{}
 	for n := range engines {
 		next.stay[n] = pick.StayAll
@@ -237,6 +240,7 @@ func (p *Proxy) forgetClasses(last, next *plan) {
 	for _, c := range last.table.Classes() {
 		if !still[c.Spec.Name] {
 			p.demand.Forget(c.Spec.Name)
+			p.metrics.ForgetClass(c.Spec.Name)
 		}
 	}
 }

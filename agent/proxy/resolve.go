@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/irb-project/irb/agent/pick"
@@ -81,6 +82,43 @@ func (p *Proxy) Run(ctx context.Context, lookup Lookup) {
 	}
 }
 
+const (
+	// lookupsAtOnce bounds the names that are looked up at the same time.
+	lookupsAtOnce = 16
+	// lookupTimeout bounds one of them: a server that does not answer for one name
+	// must not make the answers for the others old.
+	lookupTimeout = 5 * time.Second
+)
+
+// lookUp asks for all names.
+func (p *Proxy) lookUp(ctx context.Context, lookup Lookup, hosts map[string]bool) (answers map[string][]string, shortest time.Duration) {
+	answers = map[string][]string{}
+	var mu sync.Mutex // of the results
+	var wg sync.WaitGroup
+	free := make(chan bool, lookupsAtOnce)
+	for host := range hosts {
+		free <- true
+		wg.Go(func() {
+			defer func() { <-free }()
+			ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+			defer cancel()
+			found, ttl, err := lookup(ctx, host)
+			if err != nil {
+				p.log.Warn("name of an endpoint not resolved, its addresses stay", "name", host, "err", err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			answers[host] = replicas(found)
+			if ttl > 0 && (shortest == 0 || ttl < shortest) {
+				shortest = ttl
+			}
+		})
+	}
+	wg.Wait()
+	return answers, shortest
+}
+
 // resolve looks up every name and publishes a plan if an answer changed. A name
 // that cannot be resolved keeps the addresses it had. It returns the shortest
 // time to live, 0 if none is known.
@@ -93,18 +131,7 @@ func (p *Proxy) resolve(ctx context.Context, lookup Lookup) (shortest time.Durat
 		}
 	}
 	p.mu.Unlock()
-	answers := map[string][]string{}
-	for host := range hosts {
-		found, ttl, err := lookup(ctx, host)
-		if err != nil {
-			p.log.Warn("name of an endpoint not resolved, its addresses stay", "name", host, "err", err)
-			continue
-		}
-		answers[host] = replicas(found)
-		if ttl > 0 && (shortest == 0 || ttl < shortest) {
-			shortest = ttl
-		}
-	}
+	answers, shortest := p.lookUp(ctx, lookup, hosts)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	changed := false

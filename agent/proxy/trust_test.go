@@ -60,7 +60,8 @@ func TestIdentity(t *testing.T) {
 		{"two words", "trusted_proxies = [\"127.0.0.1\"]\nidentity_header = \"x-who\"\n", []string{"x-who", "eu-gateway", "x-who", "us"}, 403, "ambiguous_identity"},
 		{"a trusted header of a trusted proxy", "trusted_proxies = [\"127.0.0.1\"]\n", []string{"x-tier", "gold"}, 200, "gold"},
 		{"a trusted header of another", "trusted_proxies = [\"10.0.0.0/8\"]\n", []string{"x-tier", "gold"}, 200, "rest"},
-		{"said twice", "trusted_proxies = [\"127.0.0.1\"]\n", []string{"x-tier", "gold", "x-tier", "gold"}, 200, "rest"},
+		{"said twice", "trusted_proxies = [\"127.0.0.1\"]\n", []string{"x-tier", "gold", "x-tier", "silver"}, 403, "ambiguous_header"},
+		{"said twice by another", "trusted_proxies = [\"10.0.0.0/8\"]\n", []string{"x-tier", "gold", "x-tier", "silver"}, 200, "rest"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			text := testConfig + test.listener

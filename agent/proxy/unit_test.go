@@ -187,6 +187,34 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// TestLookupsDoNotWaitForEachOther: names whose servers say nothing keep no
+// other name waiting, and are given up.
+func TestLookupsDoNotWaitForEachOther(t *testing.T) {
+	spec := snapshot.Engine{Name: "a", Endpoints: []string{"http://pool.test:8000"}}
+	for i := range lookupsAtOnce - 1 {
+		spec.Endpoints = append(spec.Endpoints, fmt.Sprintf("http://silent-%d.test:8000", i))
+	}
+	r := start(t, fleet(spec), "")
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var answered time.Duration
+		r.proxy.resolve(t.Context(), func(ctx context.Context, host string) ([]netip.Addr, time.Duration, error) {
+			if host != "pool.test" {
+				<-ctx.Done()
+				return nil, 0, ctx.Err()
+			}
+			answered = time.Since(began)
+			return []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")}, time.Minute, nil
+		})
+		if took := time.Since(began); answered != 0 || took != lookupTimeout {
+			t.Errorf("asked after %v, ended after %v, want 0s and %v", answered, took, lookupTimeout)
+		}
+	})
+	if n := len(r.proxy.plan.Load().pools[0].endpoints); n != lookupsAtOnce+1 {
+		t.Errorf("%d endpoints, want both addresses of the name that was resolved", n)
+	}
+}
+
 // TestRunResolvesNewNames: a table with new names is looked at without waiting
 // for the interval.
 func TestRunResolvesNewNames(t *testing.T) {
@@ -261,6 +289,44 @@ func TestDecisionLog(t *testing.T) {
 	}
 	if d.Key == "" || d.Key != lines[1].Key {
 		t.Errorf("keys %q and %q, want one", d.Key, lines[1].Key)
+	}
+}
+
+// TestDecisionSaysWhyEndpointsWerePassedOver: an endpoint that got no chance is in
+// the log with the reason.
+func TestDecisionSaysWhyEndpointsWerePassedOver(t *testing.T) {
+	busy := func(retryAfter string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", retryAfter)
+			http.Error(w, "full", http.StatusServiceUnavailable)
+		}
+	}
+	down := engine(t, nil)
+	down.Close()
+	for reason, first := range map[string]*httptest.Server{
+		"unreachable": down, "retry_after": engine(t, busy("30")), "refused": engine(t, busy("")),
+	} {
+		var text bytes.Buffer
+		var log *DecisionLog
+		s := fleet(named("a", first), named("b", engine(t, answerJSON("b"))))
+		s.Sources[0].Fallbacks[0].AbsorbRPS = 100
+		r := startWith(t, s, testConfig+"[decision_log]\nsample = 1\n", func(o *Options) {
+			log = NewDecisionLog(&text, nil, o.Metrics.DecisionsDropped, o.Log)
+			o.Decisions = log
+			o.Now = func() time.Time { return time.Unix(2e9, 0) } // marks do not end
+		})
+		expect(t, r.post(chatBody), 200, `"b"`)
+		expect(t, r.post(chatBody), 200, `"b"`)
+		eventually(t, "both requests counted", func() bool {
+			return r.metric(`irb_requests_total{class="chat",engine="b",outcome="ok"}`) == "2"
+		})
+		r.server.Close()
+		log.Close()
+		lines := strings.Split(strings.TrimSpace(text.String()), "\n")
+		want := fmt.Sprintf(`"skipped":[{"engine":"a","endpoint":%q,"rank":0,"reason":%q}]`, first.URL, reason)
+		if len(lines) != 2 || strings.Contains(lines[0], "skipped") || !strings.Contains(lines[1], want) {
+			t.Errorf("%s: got %s, want %s in the second", reason, lines, want)
+		}
 	}
 }
 
