@@ -169,6 +169,43 @@ func TestFutureIsTakenLater(t *testing.T) {
 	a.expect(Accepted, ahead)
 }
 
+// A clock that was set back, as on a machine that starts without one, takes
+// nothing out of service that was accepted: not while the agent runs, nor after a
+// restart, from the file and from the state.
+func TestClockSetBack(t *testing.T) {
+	a := newAgent(t, nil)
+	const late = int64(40 * 24 * time.Hour / time.Millisecond)
+	a.setTime(time.UnixMilli(late))
+	s := testSnapshot(late)
+	s.Created, s.Expires = time.UnixMilli(late), time.UnixMilli(late).Add(time.Hour)
+	a.write(signed(t, s))
+	a.Start()
+	a.expect(Accepted, late)
+	a.setTime(time.UnixMilli(0))
+	a.check(true)
+	a.expect(Unchanged, late)
+	for _, remove := range []bool{false, true} {
+		if remove {
+			must(t, os.Remove(a.path))
+		}
+		a.reopen(a.options)
+		a.Start()
+		if e := a.expect(Accepted, late); e.FromState != remove {
+			t.Errorf("%+v", e)
+		}
+		a.serves(late)
+		if remove {
+			a.expect(Unreadable, 0)
+		}
+	}
+	// Another one of so far ahead is not taken.
+	s.Sequence++
+	a.write(signed(t, s))
+	a.check(false)
+	a.expect("future", late+1)
+	a.serves(late)
+}
+
 // Expiry blocks replacement, not service.
 func TestExpiredGoesOnServing(t *testing.T) {
 	a := newAgent(t, nil)

@@ -170,12 +170,15 @@ func (a *Accepted) judge(rules Rules, pause func()) (Reason, error) {
 		return ReasonFork, fmt.Errorf("a fork: the %d accepted before has other bytes (sha256 %.12s, here %.12s)",
 			s.Sequence, rules.HighestDigest, a.Digest)
 	}
-	if latest := rules.Now.Add(MaxAhead); s.Sequence > latest.UnixMilli() {
+	// One that was accepted before locks out nothing more: a clock that was set back
+	// must not take it out of service, least of all after a restart.
+	known := s.Sequence == rules.HighestSequence && a.Digest == rules.HighestDigest
+	if latest := rules.Now.Add(MaxAhead); s.Sequence > latest.UnixMilli() && !known {
 		return ReasonFuture, fmt.Errorf("from the future: sequence stands for %s, the clock says %s",
 			time.UnixMilli(s.Sequence).UTC().Format(time.RFC3339), rules.Now.UTC().Format(time.RFC3339))
 	}
 	a.Expired = !rules.Now.Before(s.Expires)
-	a.Unchanged = s.Sequence == rules.ServingSequence && a.Digest == rules.HighestDigest
+	a.Unchanged = known && s.Sequence == rules.ServingSequence
 	if a.Expired && !rules.AllowExpired && !a.Unchanged {
 		return ReasonExpired, fmt.Errorf("expired at %s, the clock says %s",
 			s.Expires.Format(time.RFC3339), rules.Now.UTC().Format(time.RFC3339))
