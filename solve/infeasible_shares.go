@@ -43,8 +43,14 @@ func bindingShares(c *model.Compiled, e *model.Infeasible) []*bindingShare {
 			b.engines = append(b.engines, int(engine))
 		}
 	}
+	short := make([]bool, len(c.Sources))
+	for _, s := range e.Sources {
+		short[s] = true
+	}
+	minima := c.MinimaRPS()
 	least := func(s int, lo, hi float64) bool {
-		return lo > 0 && (hi >= c.Sources[s].DemandRPS || !slices.Contains(e.Sources, s) || c.MinimaRPS(s) > c.Sources[s].DemandRPS)
+		demand := c.Sources[s].DemandRPS
+		return lo > 0 && (hi >= demand || !short[s] || minima[s] > demand)
 	}
 	for _, i := range e.Groups {
 		g := &c.Groups[i]

@@ -199,10 +199,10 @@ var insideMargins = [...]float64{interior.Margin, 1e-7, certify.GapTol / 2}
 // servedInside returns what is served, less the margin where some is refused,
 // but never less than what minima ask for.
 func servedInside(p *model.Problem, served []float64, margin float64) []float64 {
-	inside := slices.Clone(served)
+	inside, minima := slices.Clone(served), p.MinimaRPS()
 	for s := range inside {
 		if inside[s] < p.Sources[s].DemandRPS {
-			inside[s] = max(served[s]*(1-margin), min(served[s]*(1-interior.Margin), p.MinimaRPS(s)))
+			inside[s] = max(served[s]*(1-margin), min(served[s]*(1-interior.Margin), minima[s]))
 		}
 	}
 	return inside

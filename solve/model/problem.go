@@ -83,24 +83,24 @@ type WorkCap struct {
 // Pairs returns the number of eligible pairs.
 func (p *Problem) Pairs() int { return len(p.Col) }
 
-// MinimaRPS returns what the minima of source s ask for together, in req/s,
+// MinimaRPS returns what the minima of each source ask for together, in req/s,
 // those of groups beyond those of their pairs. Of nested groups it may be more.
-func (p *Problem) MinimaRPS(s int) (rps float64) {
-	for k := p.Row[s]; p.Lower != nil && k < p.Row[s+1]; k++ {
-		rps += p.Lower[k]
+func (p *Problem) MinimaRPS() []float64 {
+	rps := make([]float64, len(p.Sources))
+	for s := range rps {
+		for k := p.Row[s]; p.Lower != nil && k < p.Row[s+1]; k++ {
+			rps[s] += p.Lower[k]
+		}
 	}
 	for i := range p.Groups {
 		g := &p.Groups[i]
-		if g.Source != s || g.MinRPS == 0 {
-			continue
-		}
 		more := g.MinRPS
-		for k := p.Row[s]; p.Lower != nil && k < p.Row[s+1]; k++ {
+		for k := p.Row[g.Source]; more > 0 && p.Lower != nil && k < p.Row[g.Source+1]; k++ {
 			if slices.Contains(g.Engines, p.Col[k]) {
 				more -= p.Lower[k]
 			}
 		}
-		rps += max(0, more)
+		rps[g.Source] += max(0, more)
 	}
 	return rps
 }

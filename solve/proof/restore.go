@@ -16,8 +16,17 @@ type restorer struct {
 	c       *model.Compiled
 	sol     *model.Solution
 	nodes   map[string]int
+	demand  map[model.SourceKey]int // row of Fleet.Demand
 	sources map[model.SourceKey]int
+	groups  map[groupKey]int
+	caps    map[string]int
 	errs    []error
+}
+
+// groupKey names a group of a source.
+type groupKey struct {
+	source model.SourceKey
+	name   string
 }
 
 func restore(c *model.Compiled, s *snapshot.Snapshot) (*model.Solution, error) {
@@ -55,9 +64,25 @@ func (r *restorer) index() {
 		r.nodes[node.Name] = e
 	}
 	r.sources = make(map[model.SourceKey]int, len(r.c.Sources))
-	for s, source := range r.c.Sources {
-		r.sources[model.SourceKey{Cluster: source.Cluster, Class: source.Class}] = s
+	for s := range r.c.Sources {
+		r.sources[r.key(s)] = s
 	}
+	r.demand = make(map[model.SourceKey]int, len(r.c.Fleet.Demand))
+	for i, d := range r.c.Fleet.Demand {
+		r.demand[model.SourceKey{Cluster: d.Cluster, Class: d.Class}] = i
+	}
+	r.groups = make(map[groupKey]int, len(r.c.Groups))
+	for i, g := range r.c.Groups {
+		r.groups[groupKey{r.key(g.Source), g.Name}] = i
+	}
+	r.caps = make(map[string]int, len(r.c.Caps))
+	for i, limit := range r.c.Caps {
+		r.caps[limit.Name] = i
+	}
+}
+
+func (r *restorer) key(s int) model.SourceKey {
+	return model.SourceKey{Cluster: r.c.Sources[s].Cluster, Class: r.c.Sources[s].Class}
 }
 
 func (r *restorer) engines(engines []snapshot.Engine) {
@@ -82,8 +107,8 @@ func (r *restorer) engines(engines []snapshot.Engine) {
 // be on an engine that may serve it.
 func (r *restorer) source(source *snapshot.Source, seen []bool) {
 	key := model.SourceKey{Cluster: source.Cluster, Class: source.Class}
-	demand := slices.IndexFunc(r.c.Fleet.Demand, func(d model.Demand) bool { return d.Cluster == key.Cluster && d.Class == key.Class })
-	if demand < 0 {
+	demand, ok := r.demand[key]
+	if !ok {
 		r.errorf("source %s/%s of the snapshot is not in the inputs", key.Cluster, key.Class)
 		return
 	}
@@ -119,19 +144,16 @@ func (r *restorer) eligible(demand int, key model.SourceKey, engine, what string
 // bounds restores the prices of groups and caps and the shed cuts.
 func (r *restorer) bounds(s *snapshot.Snapshot) {
 	for _, g := range s.Groups {
-		i := slices.IndexFunc(r.c.Groups, func(m model.Group) bool {
-			source := r.c.Sources[m.Source]
-			return m.Name == g.Name && source.Cluster == g.Cluster && source.Class == g.Class
-		})
-		if i < 0 {
+		i, ok := r.groups[groupKey{model.SourceKey{Cluster: g.Cluster, Class: g.Class}, g.Name}]
+		if !ok {
 			r.errorf("%q of %s/%s in the snapshot is not in the policy", g.Name, g.Cluster, g.Class)
 			continue
 		}
 		r.sol.GroupPriceMs[i] = g.PriceMs
 	}
 	for _, limit := range s.Caps {
-		i := slices.IndexFunc(r.c.Caps, func(m model.WorkCap) bool { return m.Name == limit.Name })
-		if i < 0 {
+		i, ok := r.caps[limit.Name]
+		if !ok {
 			r.errorf("%q of the snapshot is not in the policy", limit.Name)
 			continue
 		}
@@ -158,16 +180,20 @@ func (r *restorer) cut(cut snapshot.Cut) model.ShedCut {
 		}
 	}
 	for _, name := range cut.Caps {
-		if i := slices.IndexFunc(r.c.Caps, func(m model.WorkCap) bool { return m.Name == name }); i >= 0 {
+		if i, ok := r.caps[name]; ok {
 			out.Caps = append(out.Caps, i)
 		}
 	}
+	if len(cut.Groups) == 0 {
+		return out
+	}
+	named := make(map[string]bool, len(cut.Groups))
 	for _, name := range cut.Groups {
-		i := slices.IndexFunc(r.c.Groups, func(m model.Group) bool {
-			source := r.c.Sources[m.Source]
-			return source.Cluster+"/"+source.Class+" "+m.Name == name
-		})
-		if i >= 0 {
+		named[name] = true
+	}
+	for i, g := range r.c.Groups {
+		source := r.c.Sources[g.Source]
+		if named[source.Cluster+"/"+source.Class+" "+g.Name] {
 			out.Groups = append(out.Groups, i)
 		}
 	}
