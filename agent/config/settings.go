@@ -74,7 +74,7 @@ func listenerSettings() []Setting {
 			field: func(_ *Config, l *Listener) any { return &l.TLSCertFile }},
 		{Key: "listener.tls_key_file", Meaning: "private key of that certificate (PEM)",
 			field: func(_ *Config, l *Listener) any { return &l.TLSKeyFile }},
-		{Key: "listener.client_ca_file", Meaning: "CA of client certificates (PEM), which become mandatory; their first URI, DNS or common name is the identity",
+		{Key: "listener.client_ca_file", Meaning: "CA of client certificates (PEM), which become mandatory; their first URI, DNS or common name is the identity; read again when it changes",
 			field: func(_ *Config, l *Listener) any { return &l.ClientCAFile }},
 		{Key: "listener.trusted_proxies", Meaning: "networks whose identity_header and X-Forwarded-For are believed",
 			field: func(_ *Config, l *Listener) any { return &l.TrustedProxies }},
@@ -167,7 +167,7 @@ func engineSettings() []Setting {
 	return []Setting{
 		{Key: "engine.http2", Default: "false", Meaning: "HTTP/2 to engines: by prior knowledge (h2c) on http, by ALPN on https",
 			field: func(c *Config, _ *Listener) any { return &c.Engine.HTTP2 }},
-		{Key: "engine.ca_file", Meaning: "CA of the engines' certificates (PEM); empty: the system's",
+		{Key: "engine.ca_file", Meaning: "CA of the engines' certificates (PEM), read again when it changes; empty: the system's",
 			field: func(c *Config, _ *Listener) any { return &c.Engine.CAFile }},
 		{Key: "engine.client_cert_file", Meaning: "certificate shown to engines (PEM); read again when it changes",
 			field: func(c *Config, _ *Listener) any { return &c.Engine.ClientCertFile }},

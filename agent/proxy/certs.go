@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,16 +27,17 @@ func certificateIdentity(c *x509.Certificate) string {
 	return c.Subject.CommonName
 }
 
-// keyPair is a certificate that is read again when its files change. A pair
-// that cannot be read, as in the middle of a rotation, leaves the old one in
-// use.
-type keyPair struct {
-	certFile, keyFile string
-	log               *slog.Logger
+// rotated is what was read from files that may be replaced while it is in use.
+// What cannot be read, as in the middle of a rotation, leaves the old value in
+// use, and is tried again when a file changes once more.
+type rotated[T any] struct {
+	paths []string
+	read  func() (T, error)
+	log   *slog.Logger
 
 	mu      sync.Mutex // handshakes only, never a request
-	current *tls.Certificate
-	stamp   [2]fileStamp
+	current T
+	stamps  []fileStamp
 }
 
 type fileStamp struct {
@@ -43,41 +45,51 @@ type fileStamp struct {
 	size     int64
 }
 
-func stampOf(path string) fileStamp {
-	info, err := os.Stat(path) // follows the links of a Kubernetes secret
-	if err != nil {
-		return fileStamp{}
-	}
-	return fileStamp{info.ModTime(), info.Size()}
-}
-
-func newKeyPair(certFile, keyFile string, log *slog.Logger) (*keyPair, error) {
-	k := &keyPair{certFile: certFile, keyFile: keyFile, log: log}
-	if err := k.load(); err != nil {
-		return nil, err
-	}
-	return k, nil
-}
-
-func (k *keyPair) load() error {
-	stamp := [2]fileStamp{stampOf(k.certFile), stampOf(k.keyFile)}
-	cert, err := tls.LoadX509KeyPair(k.certFile, k.keyFile)
-	if err != nil {
-		return fmt.Errorf("certificate %s: %w", k.certFile, err)
-	}
-	k.current, k.stamp = &cert, stamp
-	return nil
-}
-
-func (k *keyPair) get() *tls.Certificate {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if (stampOf(k.certFile) != k.stamp[0]) || stampOf(k.keyFile) != k.stamp[1] {
-		if err := k.load(); err != nil {
-			k.log.Warn("certificate not read, the old one stays in use", "err", err)
+func stampsOf(paths []string) []fileStamp {
+	stamps := make([]fileStamp, len(paths))
+	for i, path := range paths {
+		if info, err := os.Stat(path); err == nil { // follows the links of a Kubernetes secret
+			stamps[i] = fileStamp{info.ModTime(), info.Size()}
 		}
 	}
-	return k.current
+	return stamps
+}
+
+func newRotated[T any](log *slog.Logger, read func() (T, error), paths ...string) (*rotated[T], error) {
+	r := &rotated[T]{paths: paths, read: read, log: log, stamps: stampsOf(paths)}
+	var err error
+	r.current, err = read()
+	return r, err
+}
+
+func (r *rotated[T]) get() T {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := stampsOf(r.paths)
+	if slices.Equal(now, r.stamps) {
+		return r.current
+	}
+	r.stamps = now
+	if next, err := r.read(); err != nil {
+		r.log.Warn("certificate not read, the old one stays in use", "err", err)
+	} else {
+		r.current = next
+	}
+	return r.current
+}
+
+func newKeyPair(certFile, keyFile string, log *slog.Logger) (*rotated[*tls.Certificate], error) {
+	return newRotated(log, func() (*tls.Certificate, error) {
+		cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %s: %w", certFile, err)
+		}
+		return &cert, nil
+	}, certFile, keyFile)
+}
+
+func newPool(path string, log *slog.Logger) (*rotated[*x509.CertPool], error) {
+	return newRotated(log, func() (*x509.CertPool, error) { return loadPool(path) }, path)
 }
 
 func loadPool(path string) (*x509.CertPool, error) {
@@ -103,34 +115,60 @@ func ServerTLS(l config.Listener, log *slog.Logger) (*tls.Config, error) {
 	}
 	c := &tls.Config{
 		MinVersion:     tls.VersionTLS12,
+		NextProtos:     []string{"h2", "http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.get(), nil },
 	}
-	if l.ClientCAFile != "" {
-		if c.ClientCAs, err = loadPool(l.ClientCAFile); err != nil {
-			return nil, err
-		}
-		c.ClientAuth = tls.RequireAndVerifyClientCert
+	if l.ClientCAFile == "" {
+		return c, nil
+	}
+	pool, err := newPool(l.ClientCAFile, log)
+	if err != nil {
+		return nil, err
+	}
+	c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, pool.get()
+	base := c.Clone()
+	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		next := base.Clone()
+		next.ClientCAs = pool.get()
+		return next, nil
 	}
 	return c, nil
 }
 
-// engineTLS returns the TLS settings towards engines.
-func engineTLS(e config.Engine, log *slog.Logger) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: e.ServerName, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
-	var err error
+// engineTLS makes TLS settings towards engines.
+type engineTLS struct {
+	base *tls.Config
+	pool *rotated[*x509.CertPool] // nil: the system's
+}
+
+func newEngineTLS(e config.Engine, log *slog.Logger) (t engineTLS, err error) {
+	t.base = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: e.ServerName, ClientSessionCache: tls.NewLRUClientSessionCache(0)}
 	if e.CAFile != "" {
-		if c.RootCAs, err = loadPool(e.CAFile); err != nil {
-			return nil, err
+		if t.pool, err = newPool(e.CAFile, log); err != nil {
+			return t, err
 		}
 	}
 	if e.ClientCertFile != "" {
 		pair, err := newKeyPair(e.ClientCertFile, e.ClientKeyFile, log)
 		if err != nil {
-			return nil, err
+			return t, err
 		}
-		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair.get(), nil }
+		t.base.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair.get(), nil }
 	}
-	return c, nil
+	return t, nil
+}
+
+// config returns the settings of one connection to a host for these protocols.
+func (t engineTLS) config(host string, protocols []string) *tls.Config {
+	c := t.base.Clone()
+	c.NextProtos = protocols
+	if c.ServerName == "" {
+		c.ServerName = host
+	}
+	if t.pool != nil {
+		c.RootCAs = t.pool.get()
+	}
+	return c
 }
 
 // token is the bearer token of engines, from a file that may be rotated.

@@ -104,10 +104,7 @@ func (p *Proxy) dialerOf(u *url.URL, host string, link *metrics.Link, protocols 
 	if u.Scheme == "http" {
 		return func(ctx context.Context) (net.Conn, error) { return p.dialer.dial(ctx, "tcp", host, link) }
 	}
-	c := p.tls.Clone()
-	if c.ServerName == "" {
-		c.ServerName = u.Hostname()
+	return func(ctx context.Context) (net.Conn, error) {
+		return p.dialer.dialTLS(ctx, "tcp", host, p.tls.config(u.Hostname(), protocols), link)
 	}
-	c.NextProtos = protocols
-	return func(ctx context.Context) (net.Conn, error) { return p.dialer.dialTLS(ctx, "tcp", host, c, link) }
 }

@@ -14,7 +14,6 @@
 package proxy
 
 import (
-	"crypto/tls"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -58,7 +57,7 @@ type Proxy struct {
 	spread     *pick.Spread
 	dialer     dialer
 	own        []netip.AddrPort
-	tls        *tls.Config
+	tls        engineTLS
 	token      *token // nil: none
 	http2      bool
 	engineIdle time.Duration
@@ -103,7 +102,7 @@ func New(o Options) (*Proxy, error) {
 	p.poller = signal.NewPoller(o.Config.Guard.PollInterval, o.Metrics.Registry())
 	o.Metrics.Registry().MustRegister(p.guard.Collector(o.Now))
 	var err error
-	if p.tls, err = engineTLS(o.Config.Engine, o.Log); err != nil {
+	if p.tls, err = newEngineTLS(o.Config.Engine, o.Log); err != nil {
 		return nil, err
 	}
 	if o.Config.Engine.TokenFile != "" {
