@@ -11,6 +11,9 @@ import (
 // nameForm is the form of names in the snapshot; a blank may not end one.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ._-]{0,62}$`)
 
+// hostForm is a DNS name.
+var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9.])?$`)
+
 // headerForm is a token of RFC 9110, without the marks that nobody uses.
 var headerForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
@@ -31,6 +34,9 @@ func (p *parser) checkMeaning() {
 	p.checkHeader("affinity_header", c.AffinityHeader)
 	for _, h := range c.TrustedHeaders {
 		p.checkHeader("trusted_headers", h)
+	}
+	if n := c.AgentsName; n != "" && !hostForm.MatchString(n) {
+		p.fail(p.line("agents_name"), "agents_name is %q, want a DNS name without a port", n)
 	}
 	p.checkAddress("status_listen", c.StatusListen)
 	p.checkDebug(c.DebugListen)

@@ -34,6 +34,7 @@ type Config struct {
 	AffinityHeader      string
 	TrustedHeaders      []string
 	Agents              int
+	AgentsName          string
 	Hold, Drain         []string
 	StreamFailure       string // StreamReset or StreamEvent
 

@@ -93,6 +93,8 @@ func routingSettings() []Setting {
 			field: func(c *Config, _ *Listener) any { return &c.TrustedHeaders }},
 		{Key: "agents", Min: "0", Max: "100000", Default: "0", Reload: true, Meaning: "agents of this cluster, which share its planned rate; 0: unknown",
 			field: func(c *Config, _ *Listener) any { return &c.Agents }},
+		{Key: "agents_name", Reload: true, Meaning: "DNS name that has an address for each agent of this cluster, a headless service for one: they are counted whenever names of endpoints are resolved, and agents counts until then; empty: none",
+			field: func(c *Config, _ *Listener) any { return &c.AgentsName }},
 		{Key: "drain", Reload: true, Meaning: "engines that get nothing new; requests that depend on a previous response still go there",
 			field: func(c *Config, _ *Listener) any { return &c.Drain }},
 		{Key: "hold", Reload: true, Meaning: "engines that get nothing at all",

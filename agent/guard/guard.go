@@ -59,6 +59,10 @@ func New(s Settings, report func(Change)) *Guard {
 // SetSettings replaces the settings. Limits follow with the next tick.
 func (g *Guard) SetSettings(s Settings) { g.settings.Store(&s) }
 
+// Agents returns how many agents of the cluster the guards reckon with; 0: it is
+// not known.
+func (g *Guard) Agents() int { return g.settings.Load().Agents }
+
 // Run ticks until ctx ends.
 func (g *Guard) Run(ctx context.Context, now func() time.Time) {
 	t := time.NewTicker(TickInterval)

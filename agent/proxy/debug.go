@@ -57,7 +57,7 @@ func (p *Proxy) debugEngines(w http.ResponseWriter, _ *http.Request) {
 		engines = append(engines, e)
 	}
 	writeJSON(w, map[string]any{
-		"sequence": plan.table.Snapshot().Sequence, "engines": engines, "guards": p.guard.Views(now), "classes": p.debugClasses(plan),
+		"sequence": plan.table.Snapshot().Sequence, "agents": p.guard.Agents(), "engines": engines, "guards": p.guard.Views(now), "classes": p.debugClasses(plan),
 	})
 }
 

@@ -72,19 +72,21 @@ type Proxy struct {
 	unrouted  *metrics.Route // requests that never got to a class
 
 	plan     atomic.Pointer[plan]
-	newNames chan struct{} // a table came whose names are not resolved
+	newNames chan struct{} // there are names that are not resolved
 
 	mu        sync.Mutex // guards what plans are built from, never taken by a request
 	config    *config.Config
 	table     *pick.Table
 	endpoints map[string]*endpoint // by engine and id
 	addresses map[string][]string  // by host name, if it has several
+	agents    int                  // counted under the name that the settings give; 0: not yet
 }
 
 // New returns a Proxy that answers 503 until it has a table.
 func New(o Options) (*Proxy, error) {
 	p := &Proxy{
 		metrics: o.Metrics, log: o.Log, now: o.Now, decisions: o.Decisions,
+		config:     o.Config,
 		spread:     pick.NewSpread(rand.Uint64()),
 		http2:      o.Config.Engine.HTTP2,
 		engineIdle: o.Config.Timeouts.EngineIdle,
@@ -123,9 +125,13 @@ func New(o Options) (*Proxy, error) {
 func (p *Proxy) SetConfig(c *config.Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.config.AgentsName != c.AgentsName {
+		p.agents = 0
+		p.resolveSoon()
+	}
 	p.config = c
 	p.memory.limit.Store(int64(c.Body.MaxAgent))
-	p.guard.SetSettings(guardSettings(c))
+	p.setGuards()
 	last := p.dialer.policy.Swap(&dialPolicy{allowed: c.AllowEngineNetworks, own: p.own, timeout: c.Timeouts.Connect})
 	if last != nil && !slices.Equal(last.allowed, c.AllowEngineNetworks) {
 		// Only dialing is checked, so what is open must not serve any longer.
@@ -144,10 +150,7 @@ func (p *Proxy) SetTable(t *pick.Table) {
 	defer p.mu.Unlock()
 	p.table = t
 	p.rebuild()
-	select {
-	case p.newNames <- struct{}{}:
-	default: // Run has it to do already
-	}
+	p.resolveSoon()
 }
 
 // rebuild publishes a plan of the present config, table and addresses.

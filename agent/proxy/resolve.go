@@ -41,6 +41,32 @@ func (p *Proxy) buildPool(e *snapshot.Engine, used map[string]*endpoint) pool {
 	return built
 }
 
+// setGuards gives the guards their settings, with the agents that were counted.
+func (p *Proxy) setGuards() {
+	s := guardSettings(p.config)
+	if p.agents > 0 {
+		s.Agents = p.agents
+	}
+	p.guard.SetSettings(s)
+}
+
+// countAgents takes in the addresses of the name that stands for the agents.
+func (p *Proxy) countAgents(addresses []string) {
+	if n := len(addresses); n > 0 && n != p.agents {
+		p.log.Info("agents of this cluster counted", "name", p.config.AgentsName, "agents", n, "before", p.agents)
+		p.agents = n
+		p.setGuards()
+	}
+}
+
+// resolveSoon has Run resolve names without waiting for the interval.
+func (p *Proxy) resolveSoon() {
+	select {
+	case p.newNames <- struct{}{}:
+	default: // it has it to do already
+	}
+}
+
 // addressesOf returns the addresses of a name if it has several. Else the name
 // itself is dialed, so a change of address needs nothing from us.
 func (p *Proxy) addressesOf(host string) []string {
@@ -56,7 +82,7 @@ type Lookup func(ctx context.Context, host string) ([]netip.Addr, time.Duration,
 // soonest is how soon names are resolved again, whatever their time to live.
 const soonest = time.Second
 
-// Run resolves the names of endpoints and reads the token again until ctx ends:
+// Run resolves the names of endpoints and agents and reads the token again until ctx ends:
 // when the shortest time to live is over, every engine.resolve_interval at the
 // latest.
 func (p *Proxy) Run(ctx context.Context, lookup Lookup) {
@@ -104,7 +130,7 @@ func (p *Proxy) lookUp(ctx context.Context, lookup Lookup, hosts map[string]bool
 			defer cancel()
 			found, ttl, err := lookup(ctx, host)
 			if err != nil {
-				p.log.Warn("name of an endpoint not resolved, its addresses stay", "name", host, "err", err)
+				p.log.Warn("name not resolved, its addresses stay", "name", host, "err", err)
 				return
 			}
 			mu.Lock()
@@ -130,10 +156,17 @@ func (p *Proxy) resolve(ctx context.Context, lookup Lookup) (shortest time.Durat
 			hosts[e.url.Hostname()] = true
 		}
 	}
+	agents := p.config.AgentsName
+	if agents != "" {
+		hosts[agents] = true
+	}
 	p.mu.Unlock()
 	answers, shortest := p.lookUp(ctx, lookup, hosts)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if agents == p.config.AgentsName {
+		p.countAgents(answers[agents])
+	}
 	changed := false
 	for host, list := range answers {
 		if !slices.Equal(p.addresses[host], list) {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -185,6 +186,54 @@ func TestResolve(t *testing.T) {
 	if !strings.Contains(r.log.String(), "its addresses stay") {
 		t.Errorf("log: %s", r.log)
 	}
+}
+
+// TestAgentsAreCounted: the addresses under agents_name are the agents that share
+// the plan; a failing resolver changes nothing, other settings do.
+func TestAgentsAreCounted(t *testing.T) {
+	r := startWith(t, fleet(named("a", engine(t, answerJSON("a")))), "agents = 2\nagents_name = \"agents.test\"\n"+testConfig, nil)
+	var found []netip.Addr
+	var fails error
+	resolve := func(addresses ...string) {
+		found = nil
+		for _, a := range addresses {
+			found = append(found, netip.MustParseAddr(a))
+		}
+		r.proxy.resolve(context.Background(), func(_ context.Context, host string) ([]netip.Addr, time.Duration, error) {
+			if host != "agents.test" {
+				return nil, 0, fmt.Errorf("no such host %s", host)
+			}
+			return found, time.Minute, fails
+		})
+	}
+	expectAgents := func(want int) {
+		t.Helper()
+		if n := r.proxy.guard.Agents(); n != want {
+			t.Errorf("%d agents, want %d", n, want)
+		}
+	}
+	expectAgents(2)
+	resolve("10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1", "10.0.0.3")
+	expectAgents(3)
+	if w := get(r.proxy.Debug(), "/debug/engines"); !strings.Contains(w, `"agents": 3`) {
+		t.Error(w)
+	}
+	fails = errors.New("server is gone")
+	resolve("10.0.0.1")
+	expectAgents(3)
+	r.proxy.SetConfig(parseConfig(t, "agents = 5\nagents_name = \"agents.test\"\n"+testConfig))
+	expectAgents(3)
+	r.proxy.SetConfig(parseConfig(t, "agents = 5\n"+testConfig))
+	expectAgents(5)
+	fails = nil
+	resolve("10.0.0.1")
+	expectAgents(5)
+}
+
+func get(h http.Handler, target string) string {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+	return w.Body.String()
 }
 
 // TestLookupsDoNotWaitForEachOther: names whose servers say nothing keep no
