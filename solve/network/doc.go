@@ -30,7 +30,8 @@
 // # The method
 //
 // start.go finds prices by a soft minimum over engines at falling temperature;
-// greedy.go makes flows near them and a tree. The simplex (pivot.go, tree.go:
+// greedy.go makes flows near them and a tree, or, where rows are short, cool.go
+// goes on to temperatures at which the soft choices are nearly a tree. The simplex (pivot.go, tree.go:
 // Ahuja, Magnanti, Orlin, Network Flows, ch. 11) sees convex costs on a grid of
 // bends (bend.go), made on demand, and steps through the bends of a cycle while
 // its slope stays negative. pricing.go and scan.go look for pairs that gain:

@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"slices"
 
 	"github.com/irb-project/irb/solve/model"
 )
@@ -87,19 +88,31 @@ func (a *attempts) offers() ([]float64, *offers) {
 
 func (a *attempts) solve(ctx context.Context) (*builder, error) {
 	if a.covers(a.start) {
-		b := newBuilder(a.program, false, nil)
-		b.progress = a.progress
-		b.startFrom(a.start)
-		err := b.runWarm(ctx)
-		if err == nil || ctx.Err() != nil {
+		if b, err := a.solveFrom(ctx, a.start); err == nil || ctx.Err() != nil {
 			return b, err
 		}
 	}
 	prices, long := a.offers()
+	if a.isCool() {
+		a.progress("cooler prices")
+		if plan := a.cool(slices.Clone(prices)); plan != nil {
+			if b, err := a.solveFrom(ctx, plan); err == nil || ctx.Err() != nil {
+				return b, err
+			}
+		}
+	}
 	b := newBuilder(a.program, false, nil)
 	b.progress = a.progress
 	b.start(prices, long)
 	return b, b.run(ctx)
+}
+
+// solveFrom solves from the flows of a plan.
+func (a *attempts) solveFrom(ctx context.Context, plan []model.Flow) (*builder, error) {
+	b := newBuilder(a.program, false, nil)
+	b.progress = a.progress
+	b.startFrom(plan)
+	return b, b.runWarm(ctx)
 }
 
 // isSlack reports whether a flow is what rounding may leave over.

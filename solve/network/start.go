@@ -48,11 +48,14 @@ func (p *program) startPrices() []float64 {
 	for _, s := range p.supply {
 		f.total += max(0, s)
 	}
-	f.level()
+	f.level(f.prices, f.total)
 	var before, hotter []float64
 	step := 0
 	budget := pairsPerNode * (len(p.Sources) + len(p.Engines))
 	cold := max(coldest, coldestGap/float64(len(p.Engines)))
+	if p.isCool() {
+		cold = max(cold, warmest/2) // cool.go goes on
+	}
 	for heat := hottest; heat > cold && f.asked < budget; heat /= 2 {
 		t := heat * p.typical
 		before = append(before[:0], f.prices...)
@@ -65,14 +68,14 @@ func (p *program) startPrices() []float64 {
 		for range stepsPerHeat {
 			f.spread(t, heat, step)
 			f.meet(t)
-			f.level()
+			f.level(f.prices, f.total)
 			step++
 		}
 	}
 	for e := range f.prices {
 		f.prices[e] += f.prices[e] - hotter[e]
 	}
-	f.level()
+	f.level(f.prices, f.total)
 	return f.prices
 }
 
@@ -189,19 +192,20 @@ func (c *smooth) meet(p, y, t float64) float64 {
 	}
 }
 
-// level shifts all prices by what makes all loads together take all supply.
-func (f *softener) level() {
+// level shifts prices of all engines by what makes their loads together take a
+// total.
+func (p *program) level(prices []float64, total float64) {
 	shift := balance(0, func(x float64) (least, most, growth float64) {
-		least, most = -f.total*(1+1e-9), -f.total*(1-1e-9)
-		for e, sink := range f.sinks {
+		least, most = -total*(1+1e-9), -total*(1-1e-9)
+		for e, sink := range p.sinks {
 			if sink != nil {
-				lo, hi, g := sink.load(f.prices[e] + x)
+				lo, hi, g := sink.load(prices[e] + x)
 				least, most, growth = least+lo, most+hi, growth+g
 			}
 		}
 		return least, most, growth
 	})
-	for e := range f.prices {
-		f.prices[e] += shift
+	for e := range prices {
+		prices[e] += shift
 	}
 }
