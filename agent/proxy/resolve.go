@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -110,21 +111,58 @@ func (p *Proxy) Run(ctx context.Context, lookup Lookup) {
 
 const (
 	// lookupsAtOnce bounds the names that are looked up at the same time.
-	lookupsAtOnce = 16
-	// lookupTimeout bounds one of them: a server that does not answer for one name
-	// must not make the answers for the others old.
-	lookupTimeout = 5 * time.Second
+	lookupsAtOnce = 64
+	// lookupTimeout bounds one of them; a resolver asks several servers after each
+	// other, 5 s each.
+	lookupTimeout = 30 * time.Second
+	// publishInterval is how long an answer waits for others at most: a server that
+	// says nothing for one name must not make the answers for the others old.
+	publishInterval = time.Second
 )
 
-// lookUp asks for all names.
-func (p *Proxy) lookUp(ctx context.Context, lookup Lookup, hosts map[string]bool) (answers map[string][]string, shortest time.Duration) {
-	answers = map[string][]string{}
-	var mu sync.Mutex // of the results
-	var wg sync.WaitGroup
+// answered is what is known of one name.
+type answered struct {
+	host      string
+	addresses []string
+	ttl       time.Duration // 0: not known
+}
+
+// resolve looks up every name and publishes a plan if an answer changed. A name
+// that cannot be resolved keeps the addresses it had. It returns the shortest
+// time to live, 0 if none is known.
+func (p *Proxy) resolve(ctx context.Context, lookup Lookup) (shortest time.Duration) {
+	answers := p.lookUp(ctx, lookup)
+	publish := time.NewTicker(publishInterval)
+	defer publish.Stop()
+	batch := map[string][]string{}
+	for {
+		select {
+		case a, more := <-answers:
+			if !more {
+				p.takeAddresses(batch)
+				return shortest
+			}
+			batch[a.host] = a.addresses
+			if a.ttl > 0 && (shortest == 0 || a.ttl < shortest) {
+				shortest = a.ttl
+			}
+		case <-publish.C:
+			p.takeAddresses(batch)
+			clear(batch)
+		}
+	}
+}
+
+// lookUp asks for all names side by side. The channel is closed when all have
+// answered or were given up.
+func (p *Proxy) lookUp(ctx context.Context, lookup Lookup) <-chan answered {
+	hosts := p.names()
+	answers := make(chan answered, len(hosts))
 	free := make(chan bool, lookupsAtOnce)
-	for host := range hosts {
-		free <- true
+	var wg sync.WaitGroup
+	for _, host := range hosts {
 		wg.Go(func() {
+			free <- true
 			defer func() { <-free }()
 			ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 			defer cancel()
@@ -133,40 +171,37 @@ func (p *Proxy) lookUp(ctx context.Context, lookup Lookup, hosts map[string]bool
 				p.log.Warn("name not resolved, its addresses stay", "name", host, "err", err)
 				return
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			answers[host] = replicas(found)
-			if ttl > 0 && (shortest == 0 || ttl < shortest) {
-				shortest = ttl
-			}
+			answers <- answered{host, replicas(found), ttl}
 		})
 	}
-	wg.Wait()
-	return answers, shortest
+	go func() {
+		wg.Wait()
+		close(answers)
+	}()
+	return answers
 }
 
-// resolve looks up every name and publishes a plan if an answer changed. A name
-// that cannot be resolved keeps the addresses it had. It returns the shortest
-// time to live, 0 if none is known.
-func (p *Proxy) resolve(ctx context.Context, lookup Lookup) (shortest time.Duration) {
-	p.mu.Lock()
-	hosts := map[string]bool{}
-	for _, e := range p.endpoints {
-		if _, err := netip.ParseAddr(e.url.Hostname()); err != nil {
-			hosts[e.url.Hostname()] = true
-		}
-	}
-	agents := p.config.AgentsName
-	if agents != "" {
-		hosts[agents] = true
-	}
-	p.mu.Unlock()
-	answers, shortest := p.lookUp(ctx, lookup, hosts)
+// names returns the names to be resolved.
+func (p *Proxy) names() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if agents == p.config.AgentsName {
-		p.countAgents(answers[agents])
+	names := map[string]bool{}
+	for _, e := range p.endpoints {
+		if _, err := netip.ParseAddr(e.url.Hostname()); err != nil {
+			names[e.url.Hostname()] = true
+		}
 	}
+	if n := p.config.AgentsName; n != "" {
+		names[n] = true
+	}
+	return slices.Collect(maps.Keys(names))
+}
+
+// takeAddresses takes over what names resolve to.
+func (p *Proxy) takeAddresses(answers map[string][]string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.countAgents(answers[p.config.AgentsName])
 	changed := false
 	for host, list := range answers {
 		if !slices.Equal(p.addresses[host], list) {
@@ -177,7 +212,6 @@ func (p *Proxy) resolve(ctx context.Context, lookup Lookup) (shortest time.Durat
 	if changed {
 		p.rebuild()
 	}
-	return shortest
 }
 
 // replicas returns the addresses that stand for one replica each: a replica
