@@ -136,12 +136,16 @@ func throughPool(ctx context.Context, p *model.Problem, merged *pool.Pooling, me
 	return merged.Expand(solution), nil
 }
 
-// simplex decides by itself what is served.
+// simplex decides by itself what is served, and divides evenly what ties.
 func simplex(ctx context.Context, p *model.Problem, start []model.Flow) (*model.Solution, error) {
 	if err := network.Supports(p); err != nil {
 		return nil, err
 	}
-	return network.Solve(ctx, p, network.Options{Start: start})
+	solution, err := network.Solve(ctx, p, network.Options{Start: start})
+	if err != nil {
+		return nil, err
+	}
+	return spreadTies(ctx, p, solution), nil
 }
 
 // served makes a method that routes all demand one that sheds what does not fit,

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"math"
 	"slices"
 
 	"github.com/irb-project/irb/solve/profile"
@@ -103,4 +104,21 @@ func (p *Problem) MinimaRPS() []float64 {
 		rps[g.Source] += max(0, more)
 	}
 	return rps
+}
+
+// BoundSources says which sources have shares or a previous plan.
+func (p *Problem) BoundSources() []bool {
+	bound := make([]bool, len(p.Sources))
+	for i := range p.Groups {
+		bound[p.Groups[i].Source] = true
+	}
+	if p.Upper == nil && p.Stay == nil {
+		return bound
+	}
+	for s := range p.Sources {
+		for k := p.Row[s]; k < p.Row[s+1] && !bound[s]; k++ {
+			bound[s] = p.Upper != nil && (p.Lower[k] > 0 || !math.IsInf(p.Upper[k], 1)) || p.Stay != nil && p.Stay[k] > 0
+		}
+	}
+	return bound
 }

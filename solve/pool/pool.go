@@ -162,10 +162,7 @@ func pairKey(m *model.Problem, s, k int) (key [6]float64) {
 // with bounds, groups or a previous plan stay alone.
 func (p *Pooling) findSources() [][]int32 {
 	m := p.whole
-	alone := make([]bool, len(m.Sources))
-	for i := range m.Groups {
-		alone[m.Groups[i].Source] = true
-	}
+	alone := m.BoundSources()
 	type key struct {
 		work, prompt, output, first, last float64
 		priority, pairs                   int
@@ -175,7 +172,7 @@ func (p *Pooling) findSources() [][]int32 {
 	for s := range m.Sources {
 		group[s] = int32(s)
 		lo, hi := m.Row[s], m.Row[s+1]
-		if alone[s] || lo == hi || p.isBound(s) {
+		if alone[s] || lo == hi {
 			continue
 		}
 		src := &m.Sources[s]
@@ -191,16 +188,6 @@ func (p *Pooling) findSources() [][]int32 {
 		}
 	}
 	return collect(group)
-}
-
-func (p *Pooling) isBound(s int) bool {
-	m := p.whole
-	for k := m.Row[s]; k < m.Row[s+1]; k++ {
-		if m.Upper != nil && (m.Lower[k] > 0 || !math.IsInf(m.Upper[k], 1)) || m.Stay != nil && m.Stay[k] > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 func (p *Pooling) sameRow(a, b int) bool {
