@@ -21,6 +21,7 @@ func (p *Plan) addAdmissions(last *Plan) {
 		for i, c := range group {
 			c.admission, c.place = a, i
 			a.inherit(i, last.classNamed(c.name))
+			p.spec.Pause()
 		}
 		p.admissions = append(p.admissions, a)
 	}
@@ -43,6 +44,7 @@ func (p *Plan) connected() (groups [][]*Class) {
 	first := make([]int, len(p.classes)) // engine of each class; -1: it has none
 	for i, c := range p.classes {
 		first[i] = -1
+		p.spec.Pause()
 		if c.peers == nil {
 			continue
 		}

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -230,5 +231,20 @@ func TestGateKeepsConversations(t *testing.T) {
 			t.Errorf("of 10000 keys %d are let in, want %v", in, part)
 		}
 		last = in
+	}
+}
+
+// Making the guards of many classes must not keep the processor for long.
+func TestNewPlanPauses(t *testing.T) {
+	classes := make([]snapshot.Class, 200)
+	for i := range classes {
+		classes[i].Name = fmt.Sprintf("k%05d", i)
+	}
+	s := spec(fleet(3, 100, 0.5, classes...))
+	pauses := 0
+	s.Pause = func() { pauses++ }
+	New(Defaults(), nil).NewPlan(s, start)
+	if pauses < 5*len(classes) { // one in each pass over the classes
+		t.Errorf("%d pauses for %d classes", pauses, len(classes))
 	}
 }

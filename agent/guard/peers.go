@@ -275,6 +275,7 @@ func (p *peers) names() string {
 func (p *Plan) addPeers(last *Plan) {
 	groups := map[string]*peers{}
 	for _, c := range p.classes {
+		p.spec.Pause()
 		reach := c.reach()
 		if len(reach) == 0 {
 			continue

@@ -21,6 +21,8 @@ type Spec struct {
 	// Stay is what the operator left each engine, see pick.Request: an engine
 	// that drains or is held gets no more than that.
 	Stay []uint64
+	// Pause is called again and again while the Plan is made; nil: it is not.
+	Pause func()
 }
 
 // Plan is the guards of one snapshot. A request uses the Plan that it began
@@ -88,6 +90,9 @@ type Class struct {
 // is known of endpoints that stay, and the penalties of classes that stay, are
 // carried over.
 func (g *Guard) NewPlan(spec Spec, now time.Time) *Plan {
+	if spec.Pause == nil {
+		spec.Pause = func() {}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := &Plan{guard: g, spec: spec, byName: make(map[string]int, len(spec.Snapshot.Engines))}
@@ -125,6 +130,7 @@ func (g *Guard) NewPlan(spec Spec, now time.Time) *Plan {
 	}
 	for _, c := range p.classes {
 		c.refill(time.Second, s)
+		spec.Pause()
 	}
 	for _, group := range p.peers {
 		for _, b := range group.budgets {
@@ -176,6 +182,7 @@ func (p *Plan) addClasses() {
 		p.classes = append(p.classes, c)
 		p.byClass[c.name] = c
 		priorities = append(priorities, c.priority)
+		p.spec.Pause()
 	}
 	slices.Sort(priorities)
 	priorities = slices.Compact(priorities)
@@ -186,6 +193,7 @@ func (p *Plan) addClasses() {
 			p.addSource(c)
 		}
 		c.cold = c.coldWork()
+		p.spec.Pause()
 	}
 	for n := range p.engines {
 		p.engines[n].planned /= float64(max(1, len(p.endpoints[n])))

@@ -1,9 +1,9 @@
 package reload
 
 import (
-	"bytes"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/irb-project/irb/agent/snapshot"
@@ -20,7 +20,11 @@ type lastRead struct {
 // change: what is written later than that gets another time.
 const timeGrain = 2 * time.Second
 
-// readFile returns the weight file, cut off above the size that is accepted.
+// pieceBytes is what is read or hashed at a time.
+const pieceBytes = 256 << 10
+
+// readFile returns the weight file, cut off above the size that is accepted. The
+// next call uses the memory again.
 func (r *Reloader) readFile() ([]byte, error) {
 	last := r.read
 	r.read = lastRead{}
@@ -37,15 +41,20 @@ func (r *Reloader) readFile() ([]byte, error) {
 	if !sameFile(info, last.info) {
 		last.since = now
 	}
-	var file bytes.Buffer
-	if info.Size() <= snapshot.MaxBytes {
-		file.Grow(int(info.Size()) + bytes.MinRead) // all of it at once, and its end
+	file := r.buffer[:0]
+	for err == nil && len(file) <= snapshot.MaxBytes {
+		file = slices.Grow(file, pieceBytes)
+		var n int
+		n, err = f.Read(file[len(file) : len(file)+pieceBytes])
+		file = file[:len(file)+n]
+		r.pacer.Pause()
 	}
-	if _, err := file.ReadFrom(io.LimitReader(f, snapshot.MaxBytes+1)); err != nil {
+	r.buffer = file
+	if err != nil && err != io.EOF {
 		return nil, err
 	}
 	r.read = lastRead{info: info, since: last.since, at: now}
-	return file.Bytes(), nil
+	return file, nil
 }
 
 // untouched says whether the weight file is the one that was read last, which a

@@ -9,11 +9,13 @@ import (
 	"hash/maphash"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"aead.dev/minisign"
 
+	"github.com/irb-project/irb/agent/pace"
 	"github.com/irb-project/irb/agent/pick"
 	"github.com/irb-project/irb/agent/snapshot"
 )
@@ -65,7 +67,8 @@ type Reloader struct {
 	unkept    []byte // the file in service if the state folder does not have it yet
 	seen      uint64 // hash of the file looked at last, 0 if it could not be read
 	read      lastRead
-	pacer     pacer
+	pacer     pace.Pacer
+	buffer    []byte // of the file read last
 	last      Event  // reported last about the file
 	staleTold bool   // the expiry in service was reported
 	unwatched string // why events are missing, as reported last
@@ -138,7 +141,15 @@ func (r *Reloader) Start() {
 
 // hash tells one file from another. It is keyed, since a file that looks like
 // the last one is not looked at, and fast, since every poll takes it.
-func (r *Reloader) hash(file []byte) uint64 { return maphash.Bytes(r.seed, file) }
+func (r *Reloader) hash(file []byte) uint64 {
+	var sum maphash.Hash
+	sum.SetSeed(r.seed)
+	for piece := range slices.Chunk(file, pieceBytes) {
+		_, _ = sum.Write(piece) // never fails
+		r.pacer.Pause()
+	}
+	return sum.Sum64()
+}
 
 // poll looks at the weight file once if it may have changed without an event.
 func (r *Reloader) poll() {
@@ -223,7 +234,7 @@ func (r *Reloader) examine(file []byte, allowExpired bool) (next *candidate, eve
 	}
 	if s := r.Serving(); s != nil {
 		rules.ServingSequence = s.Snapshot.Sequence
-		rules.Pause = r.pacer.pause // there are requests
+		rules.Pause = r.pacer.Pause // there are requests
 	}
 	accepted, err := snapshot.Accept(file, rules)
 	var refusal *snapshot.Refusal
@@ -250,7 +261,7 @@ func (r *Reloader) adopt(next *candidate, event Event) {
 		// A full disk is no reason to serve old weights; check tries again.
 		r.unkept = nil
 		if event.StateErr = r.state.keep(next.file, r.highest); event.StateErr != nil {
-			r.unkept = next.file
+			r.unkept = slices.Clone(next.file) // which is the buffer
 		}
 	}
 	// Everything that can fail is above this line: from here on the new snapshot

@@ -306,6 +306,28 @@ func TestStateOutlivesRestart(t *testing.T) {
 	a.expect(Accepted, 10)
 }
 
+// What is to be kept once the state folder can be written again is what was
+// accepted, whatever was read since.
+func TestKeepsLaterWhatWasAccepted(t *testing.T) {
+	a := newAgent(t, nil)
+	kept := filepath.Join(a.options.StateDir, "accepted.toml")
+	must(t, os.Mkdir(kept, 0o700)) // no file can be written there
+	file := signed(t, testSnapshot(1000))
+	a.write(file)
+	a.Start()
+	if e := a.expect(Accepted, 1000); e.StateErr == nil {
+		t.Fatal("kept where a folder is")
+	}
+	a.write(bytes.Repeat([]byte("x"), len(file)))
+	a.check(false)
+	a.expect(string(snapshot.ReasonTruncated), 0)
+	must(t, os.Remove(kept))
+	a.check(false)
+	if got, err := os.ReadFile(kept); err != nil || !bytes.Equal(got, file) {
+		t.Errorf("kept %.40q, %v", got, err)
+	}
+}
+
 func TestStateProblems(t *testing.T) {
 	a := newAgent(t, nil)
 	highest := filepath.Join(a.options.StateDir, "highest")

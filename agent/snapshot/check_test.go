@@ -179,6 +179,25 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
+// grpc/grpc-go PR 9357: weights that sum to 0 in 32 bits, or to nothing finite, are
+// refused before anything is built of them.
+func TestCase23SumsDoNotWrap(t *testing.T) {
+	for _, change := range []func(w []Weight){
+		func(w []Weight) { w[0].Quota += QuotaSum },
+		func(w []Weight) { w[0].Quota = math.MaxInt64 },
+		func(w []Weight) { w[0].Quota, w[1].Quota = math.MaxInt64, math.MaxInt64 },
+		func(w []Weight) { w[0].Quota, w[1].Quota = 0, 0 },
+		func(w []Weight) { w[0].Fraction = math.Inf(1) },
+		func(w []Weight) { w[0].RPS = math.NaN() },
+	} {
+		s := twoRegions()
+		change(s.Sources[0].Weights)
+		if Check(s) == nil {
+			t.Errorf("accepted: %+v", s.Sources[0].Weights)
+		}
+	}
+}
+
 // TestNeverWhereARequestMayNotGo: an engine that a class excludes is refused
 // as weight and as fallback.
 func TestNeverWhereARequestMayNotGo(t *testing.T) {

@@ -56,11 +56,13 @@ func decode(body []byte, pause func()) (*Snapshot, error) {
 	if !utf8.Valid(body) {
 		return nil, errors.New("body is not UTF-8")
 	}
+	pause()
+	text := string(body) // the strings of the snapshot are parts of this copy
+	pause()
 	s := &Snapshot{}
 	root := newTable(reflect.TypeFor[Snapshot](), "", false)
 	root.open(reflect.ValueOf(s).Elem())
-	// The strings of the snapshot are parts of this copy of the body.
-	d := &decoder{scanner: scanner{text: string(body), line: 1}, root: root, table: root, tableLine: 1, pause: pause}
+	d := &decoder{scanner: scanner{text: text, line: 1}, root: root, table: root, tableLine: 1, pause: pause}
 	d.document()
 	known := max(1, Format-1) <= s.Format && s.Format <= Format
 	if !known && s.Format != 0 {

@@ -188,6 +188,7 @@ func verify(file []byte, trusted []minisign.PublicKey, pause func()) (body []byt
 	if err != nil {
 		return nil, nil, err
 	}
+	pause()
 	hashed := sync.OnceValue(func() *minisign.Reader { return prehash(body, pause) })
 	var foreign []string
 	for _, s := range signatures {
