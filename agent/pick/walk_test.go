@@ -114,9 +114,10 @@ func TestPenaltyMovesOwnKeysOnly(t *testing.T) {
 	}
 }
 
-// An engine out of service loses its keys by the weights of the others; all
-// others keep theirs; it is never offered.
-func TestUnavailableMovesOwnKeysOnly(t *testing.T) {
+// istio/istio#41674: an engine out of service loses its keys by the weights of the
+// others; all others keep theirs; it is never offered. The layout stays, so that
+// every agent finds the same.
+func TestCase24UnavailableMovesOwnKeysOnly(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	s := testSnapshot(randomQuotas(r, 4), 0)
 	c := mustTable(t, s).Class("k")
