@@ -72,23 +72,3 @@ func (w *EndpointWalk) Next() (i int, ok bool) {
 	w.n++
 	return best, true
 }
-
-// Pick returns the first endpoint in the order of the key that is not full,
-// with its rank: 0 is its home. If all are full it returns the home and ok
-// false. The func is called at most once per endpoint.
-func (e *Endpoints) Pick(key uint64, full func(i int) bool) (i, rank int, ok bool) {
-	w := e.Walk(key)
-	home := -1
-	for rank = 0; ; rank++ {
-		i, ok = w.Next()
-		if !ok {
-			return home, 0, false
-		}
-		if home < 0 {
-			home = i
-		}
-		if !full(i) {
-			return i, rank, true
-		}
-	}
-}

@@ -101,41 +101,14 @@ func TestEndpointWalkIsComplete(t *testing.T) {
 	}
 }
 
-func TestPickWalksOnFromFull(t *testing.T) {
-	e := NewEndpoints(endpointIDs(4))
-	r := rand.New(rand.NewPCG(4, 4))
-	for range 1000 {
-		key := r.Uint64()
-		var order []int
-		w := e.Walk(key)
-		for i, ok := w.Next(); ok; i, ok = w.Next() {
-			order = append(order, i)
-		}
-		for full := range 5 {
-			isFull := func(i int) bool { return slices.Contains(order[:full], i) }
-			i, rank, ok := e.Pick(key, isFull)
-			if full == 4 {
-				if i != order[0] || rank != 0 || ok {
-					t.Fatalf("all full: %d, %d, %v, want the home %d and false", i, rank, ok, order[0])
-				}
-			} else if i != order[full] || rank != full || !ok {
-				t.Fatalf("%d full: %d, %d, %v, want %d", full, i, rank, ok, order[full])
-			}
-		}
-	}
-	if i, _, ok := NewEndpoints(nil).Pick(1, nil); ok || i != -1 {
-		t.Errorf("picked %d of none", i)
-	}
-}
-
 func TestEndpointsAllocateNothing(t *testing.T) {
 	e := NewEndpoints(endpointIDs(8))
-	busy := make([]bool, 8)
 	key := uint64(1)
 	if allocs := testing.AllocsPerRun(100, func() {
 		key = mix(key)
-		i, _, _ := e.Pick(key, func(i int) bool { return busy[i] })
-		busy[i] = !busy[i]
+		w := e.Walk(key)
+		for _, ok := w.Next(); ok; _, ok = w.Next() {
+		}
 	}); allocs != 0 {
 		t.Errorf("%v allocations, want none", allocs)
 	}

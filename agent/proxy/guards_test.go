@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -169,6 +170,68 @@ func TestFaultsEject(t *testing.T) {
 		if !strings.Contains(r.log.String(), "guard: ejected") {
 			t.Errorf("%s: nothing is said of it in %s", name, r.log)
 		}
+	}
+}
+
+// vllm-project/production-stack PR 1035: a hot key queues on no endpoint while its
+// sibling idles. Over the bound, by requests in flight or by the queue that the
+// endpoint tells of, it walks on; it comes home afterwards.
+func TestCase19BoundedLoad(t *testing.T) {
+	for name, test := range map[string]struct {
+		agents  int
+		report  string
+		atHome  int // of the requests that are held
+		sibling int
+	}{
+		// 1 req/s planned at each endpoint, 3.152 s each, twice as many with slack, and 3 standard deviations more.
+		"in flight": {1, "", 14, 14},
+		"its queue": {0, "TEXT named_metrics.num_requests_running=1, named_metrics.num_requests_waiting=100", 4, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			held, hold := make(chan string, 100), make(chan bool)
+			serve := func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("X-Hold") != "" {
+					held <- r.Host
+					<-hold
+				}
+				fmt.Fprint(w, r.Host)
+			}
+			var home atomic.Value
+			home.Store("")
+			handler := func(w http.ResponseWriter, r *http.Request) {
+				if home.Load() == r.Host && test.report != "" {
+					w.Header().Set(signal.ReportHeader, test.report)
+				}
+				serve(w, r)
+			}
+			e := named("a", engine(t, handler), engine(t, handler))
+			e.CapacityRPS, e.Profile = 10, snapshot.Profile{
+				PromptTokens: 1024, OutputTokens: 256, TTFTV: []float64{0}, TTFTMs: []float64{80}, TBOTV: []float64{0}, TBOTMs: []float64{12},
+			}
+			s := fleet(e)
+			s.Policy.OutputTokenWork = 4
+			src := &s.Sources[0]
+			src.PromptTokens, src.OutputTokens, src.ServedRPS, src.Weights[0].RPS = 1024, 256, 2, 2
+			r := startWith(t, s, fmt.Sprintf("agents = %d\n", test.agents)+testConfig, nil)
+			home.Store(read(t, r.post(chatBody)))
+			read(t, r.post(chatBody)) // with the report
+			r.tick(1)
+			var waiting sync.WaitGroup
+			at := map[bool]int{}
+			for range test.atHome + test.sibling {
+				waiting.Go(func() { read(t, r.post(chatBody, "X-Hold", "1")) })
+				at[<-held == home.Load()]++
+			}
+			if at[true] != test.atHome || at[false] != test.sibling {
+				t.Errorf("%d at home, %d at the sibling, want %d and %d", at[true], at[false], test.atHome, test.sibling)
+			}
+			close(hold)
+			waiting.Wait()
+			r.idle()
+			if got := read(t, r.post(chatBody)); got != home.Load() {
+				t.Errorf("afterwards at %s, want home again, %s", got, home.Load())
+			}
+		})
 	}
 }
 
