@@ -1,6 +1,8 @@
 package solve
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/irb-project/irb/solve/model"
@@ -56,5 +58,23 @@ func TestTiesStay(t *testing.T) {
 	after := build(t, plan(t, fleet, before), before)
 	if after.Solver.MovedShare != 0 {
 		t.Errorf("%v of the traffic moves for nothing", after.Solver.MovedShare)
+	}
+}
+
+// A sentence names a few engines and counts the others: that of each of many
+// weights would name all of them else.
+func TestSentencesNameFew(t *testing.T) {
+	for _, free := range []float64{0.1, 0.9} { // delays at plan, none
+		fleet := alike(t, "fleet = \"t\"\n", "cluster,rps\nus-east,300\nus-west,150\n", free)
+		for i := range 20 {
+			copyEngine(fleet, 0, fmt.Sprintf("copy-%02d", i))
+		}
+		for _, source := range build(t, plan(t, fleet, nil), nil).Sources {
+			for _, w := range source.Weights {
+				if !strings.Contains(w.Text, " and 15 more") || len(w.Text) > 400 {
+					t.Errorf("%s: %s", w.Engine, w.Text)
+				}
+			}
+		}
 	}
 }

@@ -177,11 +177,24 @@ func (t *teller) fastest(first Option) string {
 	return "without load"
 }
 
+// mostNamed is how many engines a sentence names; the rest is counted. Each of
+// many weights has a sentence, so that naming all in each would fill the file.
+const mostNamed = 6
+
+// andMore joins a list whose beginning stands for n.
+func andMore(list []string, n int) string {
+	text := strings.Join(list, ", ")
+	if more := n - len(list); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
 // comparison lists what makes the same cost at each used engine:
 // "a-1 34 + 63 limit price, c-1 97".
 func (t *teller) comparison() string {
 	var list []string
-	for _, o := range t.used {
+	for _, o := range t.used[:min(mostNamed, len(t.used))] {
 		terms := []string{figure.Ms(unloaded(o)) + " unloaded"}
 		for _, term := range []struct {
 			ms   float64
@@ -195,7 +208,7 @@ func (t *teller) comparison() string {
 		}
 		list = append(list, t.name(o)+" "+strings.Join(terms, " + "))
 	}
-	return strings.Join(list, ", ")
+	return andMore(list, len(t.used))
 }
 
 func (t *teller) next() string {
@@ -231,10 +244,10 @@ func (t *teller) name(o Option) string { return t.r.c.Engines[o.Engine].Name }
 
 func (t *teller) names(options []Option) string {
 	var names []string
-	for _, o := range options {
+	for _, o := range options[:min(mostNamed, len(options))] {
 		names = append(names, t.name(o))
 	}
-	return strings.Join(names, ", ")
+	return andMore(names, len(options))
 }
 
 // source names the source: the cluster, with the class where there are several.
