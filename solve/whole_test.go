@@ -80,6 +80,11 @@ func wholeFleet(t *testing.T, seed uint64, seen map[string]int) {
 			fail("contingencies", err)
 			return
 		}
+		for _, c := range contingencies {
+			if c.Unsolved != nil && !strings.Contains(c.Unsolved.Error(), "want groups nested or disjoint") {
+				fail("without "+p.Engines[c.Lost].Name, c.Unsolved)
+			}
+		}
 		h := Head{Now: created, ExpiresIn: time.Hour, Previous: previous}
 		if previous != nil {
 			h.PreviousDigest = snapshot.Input{Role: "previous", File: "weights.toml", SHA256: strings.Repeat("0", 64)}
@@ -228,7 +233,23 @@ func oddFleet(r *rand.Rand) *model.Fleet {
 		f.Demand[i].RPS *= load * max(1, capacity) / parts
 	}
 	oddRules(f, r, region)
+	if chance(0.2) {
+		scale(f, math.Pow(10, float64(r.IntN(19)-9)))
+	}
 	return f
+}
+
+// scale multiplies all rates.
+func scale(f *model.Fleet, by float64) {
+	for i := range f.Demand {
+		f.Demand[i].RPS *= by
+	}
+	for i := range f.Engines {
+		f.Engines[i].CapacityRPS *= by
+	}
+	for i := range f.Policy.Caps {
+		f.Policy.Caps[i].MaxRPS *= by
+	}
 }
 
 func oddRules(f *model.Fleet, r *rand.Rand, region func() string) {
