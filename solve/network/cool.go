@@ -37,6 +37,9 @@ const (
 
 	gradientSteps    = 60
 	gradientAccuracy = 0.1
+	// coolStray is how much of the work a plan may route otherwise than asked for
+	// and still be the better start.
+	coolStray = 0.02
 	// matter is the part of its source's supply or of its engine's load that a
 	// flow must be to be a flow of the start.
 	matter = 0.01

@@ -1,10 +1,12 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // errNotPolished is the end of a solve whose rounds do not arrive.
@@ -51,15 +53,18 @@ func (b *builder) rounds(ctx context.Context) error {
 	tolerance, finest := roundTolerance*b.typical, false
 	for round := range maxRounds {
 		b.progress(fmt.Sprintf("round %d: %d pivots, %d arcs", round+1, b.steps, len(b.arcs)))
-		// Later on few pairs are better: passes over all of them in parallel
-		// beat looking at some in each fill.
-		for again := true; again; again = round > 0 && b.addBetter(tolerance) > 0 {
-			if err := b.optimize(ctx, tolerance, round == 0); err != nil {
-				return err
+		touched := round > 0 && round < maxTouches && b.touch(tolerance)
+		if !touched {
+			// Later on few pairs are better: passes over all of them in parallel
+			// beat looking at some in each fill.
+			for again := true; again; again = round > 0 && b.addBetter(tolerance) > 0 {
+				if err := b.optimize(ctx, tolerance, round == 0); err != nil {
+					return err
+				}
 			}
 		}
 		b.reprice()
-		if straight, smooth := b.trueSlack(); finest && max(straight, smooth) <= gridTolerance {
+		if straight, smooth := b.trueSlack(); finest && !touched && max(straight, smooth) <= gridTolerance {
 			return nil // the polish does not arrive, but nothing can be gained
 		}
 		if b.polish(polishTries) && b.isOptimal() && b.addBetter(b.final) == 0 {
@@ -70,6 +75,35 @@ func (b *builder) rounds(ctx context.Context) error {
 	}
 	return errNotPolished
 }
+
+// touch pivots each arc that violates the tolerance, the worst first, once: when
+// they are few, polishing is the shorter way on. On the grid the loads of a whole
+// component would follow one by one. It reports whether they were few.
+func (b *builder) touch(tolerance float64) bool {
+	b.mend()
+	b.addBetter(tolerance)
+	var list []violator
+	for a := range b.arcs {
+		if by := b.violation(int32(a)); by > tolerance {
+			list = append(list, violator{int32(a), by})
+		}
+	}
+	if len(list) > len(b.nodes)/touchPart {
+		return false
+	}
+	slices.SortFunc(list, func(x, y violator) int { return cmp.Or(cmp.Compare(y.by, x.by), cmp.Compare(x.a, y.a)) })
+	for _, x := range list {
+		if b.violation(x.a) > tolerance {
+			b.pivot(x.a, tolerance)
+		}
+	}
+	return true
+}
+
+const (
+	touchPart  = 16 // arcs are few if fewer than one in so many nodes
+	maxTouches = 30 // rounds
+)
 
 // gridTolerance is what the finest grid may leave of violations, relative to
 // prices. It is a difference of prices over a step of 1e-9 of a limit, so the

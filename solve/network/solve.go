@@ -87,7 +87,7 @@ func (a *attempts) offers() ([]float64, *offers) {
 }
 
 func (a *attempts) solve(ctx context.Context) (*builder, error) {
-	if a.covers(a.start) {
+	if a.isWorth(a.start) {
 		if b, err := a.solveFrom(ctx, a.start); err == nil || ctx.Err() != nil {
 			return b, err
 		}

@@ -57,21 +57,26 @@ func (b *builder) startFrom(plan []model.Flow) {
 	b.span()
 }
 
-// covers reports whether a plan routes enough of the work for a warm start to be
-// worth it.
-func (p *program) covers(plan []model.Flow) bool {
-	total, routed := 0.0, 0.0
-	for s := range p.Sources {
-		total += p.Sources[s].DemandRPS * p.Sources[s].Work
-	}
+// isWorth reports whether a plan is a good start: it must route most of the work,
+// and where soft choices make a start nearly all of it as it is now.
+func (p *program) isWorth(plan []model.Flow) bool {
+	planned := make([]float64, len(p.Sources))
 	s := 0
 	for _, f := range plan {
 		for f.Pair >= p.Row[s+1] {
 			s++
 		}
-		routed += f.RPS * p.Sources[s].Work
+		planned[s] += f.RPS
 	}
-	return routed > total/2
+	total, stray := 0.0, 0.0
+	for s := range p.Sources {
+		total += p.Sources[s].DemandRPS * p.Sources[s].Work
+		stray += math.Abs(p.Sources[s].DemandRPS-planned[s]) * p.Sources[s].Work
+	}
+	if p.isCool() && p.Stay == nil {
+		return stray < total*coolStray
+	}
+	return stray < total/2
 }
 
 // aboveLower returns the part of a flow that its lower bound does not force.
