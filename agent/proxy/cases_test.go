@@ -195,20 +195,26 @@ func TestCase06StaleConnectionIsRetried(t *testing.T) {
 // sgl-project/sglang#25811 and smg-project/smg PR 2565: a 4xx says nothing
 // about the engine; it is relayed, not retried.
 func TestCase07And08ClientErrorIsNeutral(t *testing.T) {
-	var asked atomic.Int32
-	e := engine(t, func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		http.Error(w, `{"error":{"message":"prompt too long"}}`, 400)
-	})
-	r := start(t, fleet(named("a", e), named("b", e)), "")
-	for range 20 {
-		expect(t, r.post(chatBody), 400, "prompt too long")
-	}
-	if n := asked.Load(); n != 20 {
-		t.Errorf("engines were asked %d times, want 20", n)
-	}
-	if n := r.metric(`irb_requests_total{class="chat",engine="a",outcome="neutral"}`); n != "20" {
-		t.Errorf("neutral: %s, want 20", n)
+	for _, status := range []int{400, 404, 408, 413, 422, 499, 501, 505} {
+		var asked atomic.Int32
+		e := engine(t, func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			http.Error(w, `{"error":{"message":"prompt too long"}}`, status)
+		})
+		r := start(t, fleet(named("a", e), named("b", engine(t, answerJSON("b")))), "")
+		for range 20 {
+			expect(t, r.post(chatBody), status, "prompt too long")
+			r.tick(1)
+		}
+		if n := asked.Load(); n != 20 {
+			t.Errorf("%d: the engine was asked %d times, want 20", status, n)
+		}
+		if n := r.metric(`irb_requests_total{class="chat",engine="a",outcome="neutral"}`); n != "20" {
+			t.Errorf("%d: neutral: %s, want 20", status, n)
+		}
+		if v := r.view(0); v.Ejections != 0 || v.Errors != nil && *v.Errors > 0 {
+			t.Errorf("%d: %+v", status, v)
+		}
 	}
 }
 

@@ -7,12 +7,19 @@ import (
 	"github.com/irb-project/irb/agent/metrics"
 )
 
+// isFault says whether a status tells of a failure of the engine. "Not
+// implemented" and "version not supported" tell of the request: any client could
+// have a healthy engine ejected by asking for what it cannot do.
+func isFault(status int) bool {
+	return status >= 500 && status != http.StatusNotImplemented && status != http.StatusHTTPVersionNotSupported
+}
+
 // finishOutcome says what an answer that was forwarded in full means.
 func (x *exchange) finishOutcome(status int) {
 	switch {
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
 		x.outcome = metrics.Backpressure
-	case status >= 500:
+	case isFault(status):
 		x.outcome = metrics.Fault
 	case status >= 400:
 		x.outcome = metrics.Neutral

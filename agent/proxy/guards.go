@@ -138,7 +138,7 @@ func (t *try) judge(resp *http.Response, now time.Time) {
 	case s == http.StatusTooManyRequests || s == http.StatusServiceUnavailable:
 		t.ending.Outcome = guard.Pushback
 		t.ending.RetryAfter = retryAfter(resp.Header, now)
-	case s >= 500:
+	case isFault(s):
 		t.ending.Outcome = guard.Fault
 	}
 }

@@ -304,6 +304,21 @@ func (a *agent) takeConfig() error {
 	return nil
 }
 
+// awaitSignal waits for a signal to end, or until it is over. One to reload must
+// not cut the requests that are still answered.
+func awaitSignal(signals <-chan os.Signal, over <-chan struct{}) {
+	for {
+		select {
+		case s := <-signals:
+			if s != syscall.SIGHUP {
+				return
+			}
+		case <-over:
+			return
+		}
+	}
+}
+
 // drain ends without losing a request: first only /readyz fails, and answers
 // close their connections, so that those who send requests here stop doing so;
 // then no connection is accepted, and what is in flight may finish. A second
@@ -312,18 +327,14 @@ func (a *agent) drain(signals <-chan os.Signal) error {
 	timeouts := a.config.Load().Timeouts
 	a.draining.Store(true)
 	a.proxy.StartDrain()
-	select {
-	case <-time.After(timeouts.DrainDelay):
-	case <-signals:
-	}
+	delay, cancelDelay := context.WithTimeout(context.Background(), timeouts.DrainDelay)
+	defer cancelDelay()
+	awaitSignal(signals, delay.Done())
 	ctx, cancel := context.WithTimeout(context.Background(), timeouts.Drain)
 	defer cancel()
 	go func() {
-		select {
-		case <-signals:
-			cancel()
-		case <-ctx.Done():
-		}
+		awaitSignal(signals, ctx.Done())
+		cancel()
 	}()
 	var down sync.WaitGroup
 	cut := atomic.Int32{}

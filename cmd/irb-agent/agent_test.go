@@ -284,6 +284,58 @@ func TestExpiredSnapshotServesAfterRestart(t *testing.T) {
 	r.stop()
 }
 
+// TestReloadWhileDraining: a SIGHUP cuts no request that is still answered; a
+// second signal to end does.
+func TestReloadWhileDraining(t *testing.T) {
+	for _, last := range []os.Signal{syscall.SIGHUP, syscall.SIGTERM} {
+		f := newFleet(t, "timeouts = { drain_delay = \"20ms\" }")
+		asked, answer := make(chan bool), make(chan bool)
+		for _, e := range f.engines {
+			e.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/metrics") {
+					return
+				}
+				_, _ = io.Copy(io.Discard, r.Body) // else nobody notices that the agent leaves
+				asked <- true
+				select {
+				case <-answer:
+				case <-r.Context().Done():
+				}
+			})
+		}
+		now := time.Now()
+		f.publish(now.UnixMilli(), 1<<31, now.Add(time.Hour))
+		r := f.start()
+		done := make(chan error)
+		go func() {
+			_, _, err := r.ask("eu-model", "k")
+			done <- err
+		}()
+		<-asked
+		r.signals <- syscall.SIGTERM
+		eventually(t, "the listener to close", func() bool {
+			c, err := net.Dial("tcp", r.agent.traffic[0].listen.Addr().String())
+			if err == nil {
+				c.Close()
+			}
+			return err != nil
+		})
+		r.signals <- last
+		if last == syscall.SIGHUP {
+			r.signals <- last
+			eventually(t, "the signals to be read", func() bool { return len(r.signals) == 0 })
+			time.Sleep(50 * time.Millisecond) // long enough for the request to be cut
+			close(answer)
+		}
+		if err := <-done; (err == nil) != (last == syscall.SIGHUP) {
+			t.Errorf("after %v: %v", last, err)
+		}
+		if err := <-r.ended; (err == nil) != (last == syscall.SIGHUP) {
+			t.Errorf("the agent ends after %v with %v", last, err)
+		}
+	}
+}
+
 // TestDrainLosesNothing sends requests until the agent refuses connections; all
 // those it took must be answered.
 func TestDrainLosesNothing(t *testing.T) {
