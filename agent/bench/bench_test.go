@@ -93,7 +93,7 @@ func TestLoads(t *testing.T) {
 	}
 	calls := 0
 	mark := func() { calls++ }
-	n, took, err := closedLoop(e.address(), 0, 100*time.Millisecond, mark, mark)
+	n, took, err := closedLoop(e.address(), 0, time.Second, mark, mark)
 	if err != nil || n == 0 || took == 0 || calls != 2 {
 		t.Errorf("%d requests in %v, %d marks; %v", n, took, calls, err)
 	}
@@ -123,6 +123,37 @@ func TestQuantile(t *testing.T) {
 	}{{0, 1}, {0.25, 1}, {0.5, 2}, {0.51, 3}, {0.99, 4}, {1, 4}} {
 		if got := quantile(d, tt.q); got != tt.want {
 			t.Errorf("quantile(%g) = %d, want %d", tt.q, got, tt.want)
+		}
+	}
+}
+
+func TestMedianOfRounds(t *testing.T) {
+	l := latencies{rounds: [][]time.Duration{{time.Millisecond}, {9 * time.Millisecond}, {3 * time.Millisecond}}}
+	if got := l.median(0.99); got != 3 {
+		t.Errorf("got %v ms, want 3", got)
+	}
+}
+
+func TestShare(t *testing.T) {
+	s := newShare(nil)
+	s.start()
+	for begin := time.Now(); time.Since(begin) < 50*time.Millisecond; { // ours: not of others
+	}
+	s.stop()
+	if len(s.taken) != 1 || s.taken[0] < 0 || s.taken[0] > 1 {
+		t.Fatalf("others took %v", s.taken)
+	}
+	for _, tt := range []struct {
+		taken []float64
+		want  string
+	}{
+		{[]float64{0.01, 0.03, 0}, "others took 1 % of the CPUs meanwhile, at most 3 %\n"},
+		{[]float64{0.5, 0.02, 0.01}, "others took 2 % of the CPUs meanwhile, at most 50 %: measure again when they are quiet\n"},
+	} {
+		var out strings.Builder
+		(&share{taken: tt.taken}).print(&out)
+		if out.String() != tt.want {
+			t.Errorf("got %q, want %q", out.String(), tt.want)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -57,6 +58,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "bench: want flags only, -rounds, -streams and -requests of at least 1, -duration of at least 1s")
 		return 2
 	}
+	debug.SetGCPercent(ownGCPercent)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := run(ctx, o, stdout)
@@ -66,6 +68,10 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	}
 	return 0
 }
+
+// ownGCPercent keeps this process, in which engines and callers are, from
+// collecting garbage so often that its pauses are taken for those of a proxy.
+const ownGCPercent = 1000
 
 func run(ctx context.Context, o options, out io.Writer) error {
 	folder, err := os.MkdirTemp("", "irb-bench-")
@@ -117,7 +123,11 @@ irb-agent reads each body for its model and its conversation; the peers do not: 
 		}
 		fmt.Fprintf(out, "%s is not installed here: left out\n", w.name)
 	}
-	return printTable(out, direct, measured)
+	if err := printTable(out, direct, measured); err != nil {
+		return err
+	}
+	b.share.print(out)
+	return nil
 }
 
 func choosePeers(names string) (peers []peer, err error) {

@@ -17,10 +17,11 @@ type bench struct {
 	began        time.Time // the zero of the engines' clocks
 	duration     time.Duration
 	streams      int
+	share        *share // of what others took
 }
 
 func newBench(o options, folder string) (*bench, error) {
-	b := &bench{agent: o.agent, caddy: o.caddy, folder: folder, began: time.Now(), duration: o.duration, streams: o.streams}
+	b := &bench{agent: o.agent, caddy: o.caddy, folder: folder, began: time.Now(), duration: o.duration, streams: o.streams, share: newShare(nil)}
 	for range enginesBehind {
 		e, err := startEngine(b.began)
 		if err != nil {
@@ -82,6 +83,8 @@ func (b *bench) proxied(ctx context.Context, p peer) (result, error) {
 // measure runs the three loads against an address; process is nil where there
 // is no proxy.
 func (b *bench) measure(ctx context.Context, address string, process *rig.Process) (r result, err error) {
+	b.share.process = process
+	b.share.start()
 	m := meter{process: process}
 	if _, err = openLoop(address, warmUp); err != nil {
 		return r, err
@@ -106,6 +109,7 @@ func (b *bench) measure(ctx context.Context, address string, process *rig.Proces
 	r.tokenP50, r.tokenP99 = quantile(tokens, 0.5), quantile(tokens, 0.99)
 	r.cpuPerChunk = m.used() / time.Duration(len(tokens))
 	r.peakBytes = m.after.PeakBytes
+	b.share.stop()
 	return r, nil
 }
 

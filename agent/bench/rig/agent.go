@@ -69,7 +69,7 @@ func StartAgent(ctx context.Context, p *Plan, name string, o AgentOptions) (*Age
 
 // servesEvery is how long Serves waits between two looks: the time that it takes
 // is measured.
-const servesEvery = 2 * time.Millisecond
+const servesEvery = 5 * time.Millisecond
 
 // Serves waits until the agent serves by the snapshot of this sequence.
 func (a *Agent) Serves(ctx context.Context, sequence int64) error {

@@ -140,7 +140,6 @@ cluster = %q
 weights = %q
 trusted_keys = [%q]
 state_dir = %q
-poll_interval = "100ms"
 status_listen = %q
 debug_listen = %q
 agents = %d

@@ -131,9 +131,9 @@ type Usage struct {
 	Files     int           // open descriptors
 }
 
-// clockTick is the unit of times in /proc/PID/stat: 100 per second on every
+// ClockTick is the unit of times in /proc/PID/stat: 100 per second on every
 // Linux architecture that Go supports.
-const clockTick = 10 * time.Millisecond
+const ClockTick = 10 * time.Millisecond
 
 // Usage reads /proc. Children that have ended are not counted.
 func (p *Process) Usage() (u Usage, err error) {
@@ -160,7 +160,7 @@ func (p *Process) Usage() (u Usage, err error) {
 			if err != nil {
 				return u, fmt.Errorf("%s: %w", path, err)
 			}
-			u.CPU += time.Duration(ticks) * clockTick
+			u.CPU += time.Duration(ticks) * ClockTick
 		}
 		folder := filepath.Dir(path)
 		u.PeakBytes += peakBytes(folder)

@@ -28,7 +28,7 @@ func TestProcess(t *testing.T) {
 	defer p.Kill()
 	err = p.Until(t.Context(), "at work", func() bool {
 		u, err := p.Usage()
-		return err == nil && u.CPU >= 2*clockTick && u.PeakBytes > 0 && u.Files >= 3
+		return err == nil && u.CPU >= 2*ClockTick && u.PeakBytes > 0 && u.Files >= 3
 	})
 	if err != nil {
 		t.Fatal(err)
