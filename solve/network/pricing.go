@@ -20,7 +20,7 @@ var errStalled = errors.New("network: pivot limit reached")
 const (
 	listSize     = 64
 	arcsPerFill  = 1024
-	pairsPerFill = 2000 // about; whole rows
+	pairsPerFill = 4000 // about; whole rows
 	pairsPerRow  = 3
 	listAbove    = 0.15 // part of the worst violation of a block
 )
