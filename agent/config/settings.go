@@ -188,7 +188,7 @@ func engineSettings() []Setting {
 
 func logSettings() []Setting {
 	return []Setting{
-		{Key: "decision_log.path", Meaning: "file of routing decisions, JSON lines, appended to; empty: none",
+		{Key: "decision_log.path", Meaning: "file of routing decisions, JSON lines, appended to and opened again on SIGHUP; empty: none",
 			field: func(c *Config, _ *Listener) any { return &c.DecisionLog.Path }},
 		{Key: "decision_log.sample", Min: "0", Max: "1", Default: "0.01", Reload: true, Meaning: "share of requests whose decision is logged",
 			field: func(c *Config, _ *Listener) any { return &c.DecisionLog.Sample }},

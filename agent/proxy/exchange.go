@@ -159,6 +159,9 @@ func checkTarget(r *http.Request) *answer {
 	if r.Method == http.MethodConnect || !strings.HasPrefix(r.URL.Path, "/") {
 		return badRequest("bad_target", "", "the request target must be a path")
 	}
+	if r.Method == http.MethodTrace { // its answer would show the client what we add, the token of engines too
+		return badRequest("bad_method", "", "TRACE is not passed on")
+	}
 	// HTTP/2 can carry what no request line can, and an engine must not be blamed
 	// for a request that cannot be sent to it.
 	if !httpguts.ValidHeaderFieldName(r.Method) || strings.ContainsFunc(r.URL.RawQuery, outsideOfTargets) {

@@ -34,16 +34,14 @@ func (x *exchange) intake() *answer {
 	source := &x.source
 	source.body.x, source.body.limit = x, x.plan.config.Timeouts.ClientRead
 	if !scannable(mediaType) {
-		x.facts.Model = modelFromTarget(r)
-		if x.facts.Model != "" {
-			x.upload = source
-			return nil
-		}
+		// An engine may read a JSON object whatever its type says, so what it says
+		// counts more than what the target does.
 		object, err := source.beginsObject()
 		if err != nil {
 			return x.unreadable(err)
 		}
 		if !object {
+			x.facts.Model = modelFromTarget(r)
 			x.upload, x.opaque = source, true
 			return nil
 		}

@@ -491,6 +491,17 @@ func TestBadTargets(t *testing.T) {
 	}
 }
 
+// TestTraceIsNotPassedOn: an engine that answers it would tell its token.
+func TestTraceIsNotPassedOn(t *testing.T) {
+	e := engine(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("the engine got %s", r.Method) })
+	r := start(t, fleet(named("a", e)), "")
+	resp, err := r.do(context.Background(), "TRACE", "/v1/x", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, resp, 400, "bad_method")
+}
+
 // TestUnsendableRequestsAreTheClients: what HTTP/2 carries and HTTP/1.1 cannot is
 // refused before any engine could be blamed for it.
 func TestUnsendableRequestsAreTheClients(t *testing.T) {

@@ -86,7 +86,7 @@ func FuzzSSE(f *testing.F) {
 			cut.scan(rest[:n])
 			rest = rest[n:]
 		}
-		if whole.Content != cut.Content || whole.Other != cut.Other || whole.midFrame != cut.midFrame ||
+		if whole.Content != cut.Content || whole.Other != cut.Other || whole.Progress != cut.Progress || whole.midFrame != cut.midFrame ||
 			whole.OutTokens != cut.OutTokens || whole.InTokens != cut.InTokens {
 			t.Errorf("whole %+v, cut %+v", whole, cut)
 		}

@@ -36,7 +36,7 @@ type agent struct {
 	reloader *reload.Reloader
 
 	decisions     *proxy.DecisionLog // nil: none
-	decisionsFile io.Closer
+	decisionsFile *appendFile
 
 	traffic  []served[*proxy.Server] // what drains
 	status   []served[*http.Server]  // what stays up until the end
@@ -110,8 +110,8 @@ func (a *agent) openDecisions(c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(c.DecisionLog.Path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
+	f := &appendFile{path: c.DecisionLog.Path}
+	if err := f.reopen(); err != nil {
 		return fmt.Errorf("decision_log.path: %w", err)
 	}
 	a.decisionsFile = f
@@ -269,8 +269,14 @@ func (a *agent) wait(signals <-chan os.Signal) error {
 	}
 }
 
-// reloadConfig takes over agent.toml, all of it or nothing.
+// reloadConfig takes over agent.toml, all of it or nothing. The decision log is
+// opened again either way: those who rotate it send the same signal.
 func (a *agent) reloadConfig() {
+	if f := a.decisionsFile; f != nil {
+		if err := f.reopen(); err != nil {
+			a.log.Warn("decision log not opened again, the old file stays in use", "err", err)
+		}
+	}
 	err := a.takeConfig()
 	a.metrics.ConfigReload(err == nil)
 	if err != nil {

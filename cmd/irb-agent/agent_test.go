@@ -284,6 +284,61 @@ func TestExpiredSnapshotServesAfterRestart(t *testing.T) {
 	r.stop()
 }
 
+// TestDecisionLogIsRotated: after the file was moved away and a SIGHUP, decisions go
+// to a new one; none is lost, also where no new one can be made.
+func TestDecisionLogIsRotated(t *testing.T) {
+	noLeak(t)
+	f := newFleet(t, noDelay+"\ndecision_log = { path = \"log/decisions\", sample = 1.0 }")
+	if err := os.Mkdir(f.path("log"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	f.publish(now.UnixMilli(), 1<<31, now.Add(time.Hour))
+	r := f.start()
+	lines := func(name string, want int) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("%d lines in %s", want, name), func() bool {
+			text, err := os.ReadFile(f.path(name))
+			return err == nil && bytes.Count(text, []byte("\n")) == want
+		})
+	}
+	ask := func() {
+		t.Helper()
+		if status, _, err := r.ask("eu-model", "k"); status != 200 || err != nil {
+			t.Fatal(status, err)
+		}
+	}
+	reload := func(n int) {
+		t.Helper()
+		r.signals <- syscall.SIGHUP
+		want := fmt.Sprintf("irb_config_reloads_total{result=\"accepted\"} %d\n", n)
+		eventually(t, want, func() bool {
+			_, metrics := r.get(r.statusURL("/metrics"))
+			return strings.Contains(metrics, want)
+		})
+	}
+	ask()
+	lines("log/decisions", 1)
+	if err := os.Rename(f.path("log/decisions"), f.path("log/old")); err != nil {
+		t.Fatal(err)
+	}
+	ask()
+	lines("log/old", 2)
+	reload(1)
+	ask()
+	lines("log/decisions", 1)
+	if err := os.Rename(f.path("log"), f.path("away")); err != nil {
+		t.Fatal(err)
+	}
+	reload(2)
+	ask()
+	lines("away/decisions", 2)
+	if text := r.log.String(); !strings.Contains(text, "the old file stays in use") {
+		t.Error(text)
+	}
+	r.stop()
+}
+
 // TestReloadWhileDraining: a SIGHUP cuts no request that is still answered; a
 // second signal to end does.
 func TestReloadWhileDraining(t *testing.T) {
