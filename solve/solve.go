@@ -175,7 +175,7 @@ func served(route method) method {
 // routeServed routes what is served.
 func routeServed(ctx context.Context, p *model.Problem, route method, served []float64) (*model.Solution, error) {
 	var failed error
-	for i, margin := range insideMargins {
+	for _, margin := range insideMargins {
 		inside := servedInside(p, served, margin)
 		serving := p.Serving(inside)
 		serving.Loosen(2 * interior.Margin)
@@ -186,27 +186,29 @@ func routeServed(ctx context.Context, p *model.Problem, route method, served []f
 		}
 		solution = serving.Widen(p, solution)
 		solution.ServedRPS = inside
-		if i == 0 {
-			solution.ServedRPS = served // the first margin is within the tolerance of residuals
-		}
 		return solution, nil
 	}
 	return nil, failed
 }
 
 // insideMargins is how much less, relative, is served than just fits, so that
-// rounding leaves the interior point method an interior. Where limits leave it
-// too little, prices have no end; it gets more then, at most half of what the
+// rounding leaves the interior point method an interior: on 200 sources x 500
+// engines, all full, it takes 1.7 s at 1e-8 and fails after 20 s at 1e-10. Where
+// limits leave it too little even so, it gets more, at most half of what the
 // certificate allows to be refused without a proof.
-var insideMargins = [...]float64{interior.Margin, 1e-7, certify.GapTol / 2}
+var insideMargins = [...]float64{1e-8, 1e-7, certify.GapTol / 2}
 
 // servedInside returns what is served, less the margin where some is refused,
-// but never less than what minima ask for.
+// but never less than what minima ask for. Where rounding alone refuses, the
+// margin is within it too: no cut proves more.
 func servedInside(p *model.Problem, served []float64, margin float64) []float64 {
 	inside, minima := slices.Clone(served), p.MinimaRPS()
 	for s := range inside {
-		if inside[s] < p.Sources[s].DemandRPS {
-			inside[s] = max(served[s]*(1-margin), min(served[s]*(1-interior.Margin), minima[s]))
+		switch demand := p.Sources[s].DemandRPS; {
+		case served[s] < demand*(1-roundingRPS):
+			inside[s] = max(served[s]*(1-margin), min(served[s], minima[s]))
+		case served[s] < demand:
+			inside[s] = served[s] * (1 - interior.Margin)
 		}
 	}
 	return inside

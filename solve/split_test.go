@@ -67,5 +67,5 @@ func TestProcessorSharingEndsInItsSlope(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near(t, "served", p.Solution.ServedRPS[0], 9, 1e-8)
+	near(t, "served", p.Solution.ServedRPS[0], 9, 1e-6) // less what the method needs for an interior
 }

@@ -29,12 +29,16 @@ func Judge(ctx context.Context, p *model.Problem, s *model.Solution) (Verdict, e
 	in := nearby(g, s)
 	grids := gridsAround(g, s, pointGrid)
 	v := Verdict{Objective: g.Objective(s.Flows), Bound: math.Inf(-1)}
+	widen := false // where CLP leaves too little room, it finds no flows or no good ones
 	for range judgeRounds {
 		m := newMaster(g, listed(in), grids)
-		err := m.solve(ctx)
-		if errors.Is(err, errInfeasible) {
+		if widen {
 			m.widen()
-			err = m.solve(ctx)
+		}
+		err := m.solve(ctx)
+		if errors.Is(err, errInfeasible) && !widen {
+			widen = true
+			continue
 		}
 		if err != nil {
 			if errors.Is(err, errInfeasible) {
@@ -47,8 +51,14 @@ func Judge(ctx context.Context, p *model.Problem, s *model.Solution) (Verdict, e
 		v.Found, v.Bound = m.found(y), max(v.Bound, bound)
 		v.Gap = rows.Gap(v.Objective, v.Bound)
 		v.Agrees = math.Abs(v.Gap) <= JudgeGap && v.Found >= v.Objective*(1-JudgeGap)
-		if v.Agrees || !takeNear(g, in, y, m.sourcePrices(), -violationMs) {
+		if v.Agrees {
 			break
+		}
+		if !takeNear(g, in, y, m.sourcePrices(), -violationMs) {
+			if widen {
+				break
+			}
+			widen = true
 		}
 	}
 	return v, nil
