@@ -42,6 +42,8 @@ func check(s *Snapshot, pause func()) error {
 	c := &checker{
 		classes: make(map[string]*Class, len(s.Classes)),
 		engines: make(map[string]*Engine, len(s.Engines)),
+		used:    map[string]string{},
+		seen:    map[string]bool{},
 	}
 	c.header(s)
 	for i := range s.Classes {
@@ -49,7 +51,7 @@ func check(s *Snapshot, pause func()) error {
 		pause()
 	}
 	for i := range s.Engines {
-		c.order("engine", i, func(j int) string { return s.Engines[j].Name })
+		c.order(place{kind: "engine"}, i, func(j int) string { return s.Engines[j].Name })
 		c.engine(&s.Engines[i])
 	}
 	c.proof(s)
@@ -57,7 +59,7 @@ func check(s *Snapshot, pause func()) error {
 		c.errorf("no source")
 	}
 	for i := range s.Sources {
-		c.order("source", i, func(j int) string { return sourceKey(&s.Sources[j]) })
+		c.order(place{kind: "source"}, i, func(j int) string { return sourceKey(&s.Sources[j]) })
 		c.source(&s.Sources[i])
 		pause()
 	}
@@ -71,7 +73,10 @@ type checker struct {
 	classes map[string]*Class
 	engines map[string]*Engine
 	errs    []error
-	used    map[string]string // of the present source, engine: "weight" or "fallback"
+
+	// Of the present source, by engine.
+	used map[string]string // "weight" or "fallback"
+	seen map[string]bool   // as an alternative
 }
 
 func (c *checker) errorf(format string, args ...any) {
@@ -80,8 +85,39 @@ func (c *checker) errorf(format string, args ...any) {
 	}
 }
 
+// place says where in a snapshot a problem is: in something with a name, perhaps
+// in one of its parts. It becomes text for a problem only: there are many places
+// and few problems.
+type place struct {
+	kind, cluster, name string
+	part, partName      string
+}
+
+func (p place) in(part, name string) place {
+	p.part, p.partName = part, name
+	return p
+}
+
+func (p place) String() string {
+	text := p.kind
+	if p.name != "" {
+		text += " "
+		if p.cluster != "" {
+			text += p.cluster + "/"
+		}
+		text += p.name
+	}
+	if p.part != "" {
+		text += ": " + p.part
+	}
+	if p.partName != "" {
+		text += " " + p.partName
+	}
+	return text
+}
+
 // order demands that names ascend, so that there is no duplicate either.
-func (c *checker) order(what string, i int, name func(int) string) {
+func (c *checker) order(what place, i int, name func(int) string) {
 	if i > 0 && name(i-1) >= name(i) {
 		c.errorf("%s %q after %q: duplicate or out of order", what, display(name(i)), display(name(i-1)))
 	}
@@ -96,7 +132,7 @@ func (c *checker) name(what, name string) {
 }
 
 // number demands lo <= x <= hi and finite.
-func (c *checker) number(where, what string, x, lo, hi float64) {
+func (c *checker) number(where place, what string, x, lo, hi float64) {
 	if x >= lo && x <= hi && !math.IsInf(x, 0) {
 		return
 	}
@@ -110,12 +146,14 @@ func (c *checker) number(where, what string, x, lo, hi float64) {
 	}
 }
 
-func (c *checker) atLeast0(where, what string, x float64) { c.number(where, what, x, 0, math.Inf(1)) }
-func (c *checker) finite(where, what string, x float64) {
+func (c *checker) atLeast0(where place, what string, x float64) {
+	c.number(where, what, x, 0, math.Inf(1))
+}
+func (c *checker) finite(where place, what string, x float64) {
 	c.number(where, what, x, math.Inf(-1), math.Inf(1))
 }
 
-func (c *checker) oneOf(where, what, got string, want ...string) {
+func (c *checker) oneOf(where place, what, got string, want ...string) {
 	for _, w := range want {
 		if got == w {
 			return
@@ -148,32 +186,34 @@ func (c *checker) header(s *Snapshot) {
 	if v.Method == "" {
 		c.errorf("solver: no method")
 	}
-	c.oneOf("solver", "work", v.Work, "single", "split")
-	c.finite("solver", "objective_ms_rps", v.Objective)
-	c.finite("solver", "bound_ms_rps", v.Bound)
-	c.finite("solver", "gap", v.Gap)
-	c.atLeast0("solver", "mean_latency_ms", v.LatencyMs)
-	c.atLeast0("solver", "churn_cost_ms_rps", v.ChurnCost)
-	c.atLeast0("solver", "offered_rps", v.OfferedRPS)
-	c.atLeast0("solver", "served_rps", v.ServedRPS)
-	c.number("solver", "moved_share", v.MovedShare, 0, 1)
+	solver := place{kind: "solver"}
+	c.oneOf(solver, "work", v.Work, "single", "split")
+	c.finite(solver, "objective_ms_rps", v.Objective)
+	c.finite(solver, "bound_ms_rps", v.Bound)
+	c.finite(solver, "gap", v.Gap)
+	c.atLeast0(solver, "mean_latency_ms", v.LatencyMs)
+	c.atLeast0(solver, "churn_cost_ms_rps", v.ChurnCost)
+	c.atLeast0(solver, "offered_rps", v.OfferedRPS)
+	c.atLeast0(solver, "served_rps", v.ServedRPS)
+	c.number(solver, "moved_share", v.MovedShare, 0, 1)
 	p := &s.Policy
 	if !(p.MaxUtilization > 0) {
 		c.errorf("policy: max_utilization is %v, want > 0", p.MaxUtilization)
 	}
-	c.number("policy", "max_utilization", p.MaxUtilization, 0, 1)
-	c.atLeast0("policy", "output_token_work", p.OutputTokenWork)
-	c.atLeast0("policy", "round_trips", p.RoundTrips)
-	c.oneOf("policy", "shed", p.Shed, "forbid", "allow")
+	policy := place{kind: "policy"}
+	c.number(policy, "max_utilization", p.MaxUtilization, 0, 1)
+	c.atLeast0(policy, "output_token_work", p.OutputTokenWork)
+	c.atLeast0(policy, "round_trips", p.RoundTrips)
+	c.oneOf(policy, "shed", p.Shed, "forbid", "allow")
 }
 
 // proof checks the prices of bounds; what they bind may be in another file when
 // there is one per cluster.
 func (c *checker) proof(s *Snapshot) {
 	for i := range s.Groups {
-		c.finite("group "+s.Groups[i].Name, "price_ms", s.Groups[i].PriceMs)
+		c.finite(place{kind: "group", name: s.Groups[i].Name}, "price_ms", s.Groups[i].PriceMs)
 	}
 	for i := range s.Caps {
-		c.atLeast0("cap "+s.Caps[i].Name, "price", s.Caps[i].Price)
+		c.atLeast0(place{kind: "cap", name: s.Caps[i].Name}, "price", s.Caps[i].Price)
 	}
 }

@@ -52,7 +52,7 @@ func sortedKeys[V any](m map[string]V) []string {
 }
 
 func (c *checker) class(k *Class) {
-	where := "class " + k.Name
+	where := place{kind: "class", name: k.Name}
 	c.name("class", k.Name)
 	if c.classes[k.Name] != nil {
 		c.errorf("%s: duplicate", where)
@@ -64,12 +64,12 @@ func (c *checker) class(k *Class) {
 		}
 	}
 	c.atLeast0(where, "max_context_tokens", k.MaxContextTokens)
-	c.guard(where+": guard", &k.Guard)
+	c.guard(where.in("guard", ""), &k.Guard)
 	c.match(where, &k.Match)
 }
 
 // guard checks what is set; 0 and nil are not.
-func (c *checker) guard(where string, g *Guard) {
+func (c *checker) guard(where place, g *Guard) {
 	if g.RetryAttempts != 0 {
 		c.number(where, "retry_attempts", float64(g.RetryAttempts), 1, MaxRetryAttempts)
 	}
@@ -93,7 +93,7 @@ func (c *checker) guard(where string, g *Guard) {
 	}
 }
 
-func (c *checker) match(where string, m *Match) {
+func (c *checker) match(where place, m *Match) {
 	if m.Path != "" && !strings.HasPrefix(m.Path, "/") {
 		c.errorf("%s: path is %q, want a prefix that starts with \"/\"", where, m.Path)
 	}
@@ -116,9 +116,9 @@ func (c *checker) match(where string, m *Match) {
 }
 
 func (c *checker) engine(e *Engine) {
-	where := "engine " + e.Name
+	where := place{kind: "engine", name: e.Name}
 	c.name("engine", e.Name)
-	c.name(where+": region", e.Region)
+	c.name(where.String()+": region", e.Region)
 	c.engines[e.Name] = e
 	for i, endpoint := range e.Endpoints {
 		if err := checkEndpoint(endpoint); err != nil {
@@ -147,7 +147,7 @@ func (c *checker) engine(e *Engine) {
 	} {
 		c.atLeast0(where, n.name, n.value)
 	}
-	c.profile(where+": profile", &e.Profile)
+	c.profile(where.in("profile", ""), &e.Profile)
 }
 
 // checkEndpoint demands the base URL of an HTTP server.
@@ -171,7 +171,7 @@ func checkEndpoint(endpoint string) error {
 	return nil
 }
 
-func (c *checker) profile(where string, p *Profile) {
+func (c *checker) profile(where place, p *Profile) {
 	if !(p.PromptTokens > 0) {
 		c.errorf("%s: prompt_tokens is %v, want > 0", where, p.PromptTokens)
 	}
@@ -188,7 +188,7 @@ func (c *checker) profile(where string, p *Profile) {
 	}
 }
 
-func (c *checker) curve(where, name string, v, ms []float64) {
+func (c *checker) curve(where place, name string, v, ms []float64) {
 	if len(v) != len(ms) || len(v) == 0 {
 		c.errorf("%s: %s has %d utilizations and %d times, want as many and at least one", where, name, len(v), len(ms))
 		return

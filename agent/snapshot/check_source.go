@@ -13,7 +13,7 @@ const (
 )
 
 func (c *checker) source(s *Source) {
-	where := "source " + s.Cluster + "/" + s.Class
+	where := place{kind: "source", cluster: s.Cluster, name: s.Class}
 	c.name("cluster", s.Cluster)
 	class := c.classes[s.Class]
 	if class == nil {
@@ -41,20 +41,30 @@ func (c *checker) source(s *Source) {
 	}
 	c.sum(where, "served_rps and shed_rps", s.ServedRPS+s.ShedRPS, s.OfferedRPS)
 
-	c.used = make(map[string]string, len(s.Weights)+len(s.Fallbacks))
+	c.used = emptied(c.used)
 	c.weights(where, s, class)
 	c.layout(where, s)
 	for i := range s.Fallbacks {
 		f := &s.Fallbacks[i]
 		c.route(where, "fallback", f.Engine, class)
-		c.atLeast0(where+": fallback "+f.Engine, "absorb_rps", f.AbsorbRPS)
+		c.atLeast0(where.in("fallback", f.Engine), "absorb_rps", f.AbsorbRPS)
 	}
 	c.alternatives(where, s)
 }
 
+// emptied returns a map to use again, another one if it held much: emptying it
+// takes as long then for each small source that follows.
+func emptied[V any](m map[string]V) map[string]V {
+	if len(m) > 64 {
+		return map[string]V{}
+	}
+	clear(m)
+	return m
+}
+
 // route demands that requests of the class may and can go to an engine, which
 // has one role in a source only.
-func (c *checker) route(where, role, engine string, class *Class) {
+func (c *checker) route(where place, role, engine string, class *Class) {
 	if other := c.used[engine]; other != "" {
 		c.errorf("%s: engine %q is a %s and a %s", where, engine, other, role)
 	}
@@ -75,13 +85,13 @@ func (c *checker) route(where, role, engine string, class *Class) {
 	}
 }
 
-func (c *checker) weights(where string, s *Source, class *Class) {
+func (c *checker) weights(where place, s *Source, class *Class) {
 	var quota int64
 	var fraction, rps float64
 	for i := range s.Weights {
 		w := &s.Weights[i]
-		at := where + ": weight " + w.Engine
-		c.order(where+": weight", i, func(j int) string { return s.Weights[j].Engine })
+		at := where.in("weight", w.Engine)
+		c.order(where.in("weight", ""), i, func(j int) string { return s.Weights[j].Engine })
 		c.route(where, "weight", w.Engine, class)
 		if w.Quota < 0 || w.Quota > QuotaSum {
 			c.errorf("%s: quota is %d, want [0, 2^32]", at, w.Quota)
@@ -106,7 +116,7 @@ func (c *checker) weights(where string, s *Source, class *Class) {
 }
 
 // cost demands that the parts of a marginal cost make up its total.
-func (c *checker) cost(where string, k *Cost) {
+func (c *checker) cost(where place, k *Cost) {
 	parts := k.Net + k.Base + k.Delay + k.Externality + k.Kink + k.Limit + k.Share + k.Cache
 	scale := math.Abs(k.Net) + math.Abs(k.Base) + math.Abs(k.Delay) + math.Abs(k.Externality) +
 		math.Abs(k.Kink) + math.Abs(k.Limit) + math.Abs(k.Share) + math.Abs(k.Cache)
@@ -122,7 +132,7 @@ func (c *checker) cost(where string, k *Cost) {
 
 // layout demands ranges that cover the hash space and measure what the quotas
 // say.
-func (c *checker) layout(where string, s *Source) {
+func (c *checker) layout(where place, s *Source) {
 	if len(s.LayoutFrom) != len(s.LayoutTo) || len(s.LayoutFrom) == 0 {
 		c.errorf("%s: layout has %d starts and %d engines, want as many and at least one",
 			where, len(s.LayoutFrom), len(s.LayoutTo))
@@ -155,11 +165,12 @@ func (c *checker) layout(where string, s *Source) {
 	}
 }
 
-func (c *checker) alternatives(where string, s *Source) {
-	seen := make(map[string]bool, len(s.Alternatives))
+func (c *checker) alternatives(where place, s *Source) {
+	c.seen = emptied(c.seen)
+	seen := c.seen
 	for i := range s.Alternatives {
 		a := &s.Alternatives[i]
-		at := where + ": alternative " + a.Engine
+		at := where.in("alternative", a.Engine)
 		switch {
 		case c.engines[a.Engine] == nil:
 			c.errorf("%s: unknown engine", at)
@@ -173,7 +184,7 @@ func (c *checker) alternatives(where string, s *Source) {
 }
 
 // sum demands that a sum is what it should be, within rounding.
-func (c *checker) sum(where, what string, got, want float64) {
+func (c *checker) sum(where place, what string, got, want float64) {
 	if !(math.Abs(got-want) <= sumTolerance*math.Abs(want)+1e-12) {
 		c.errorf("%s: %s sum to %v, want %v", where, what, got, want)
 	}
