@@ -155,7 +155,7 @@ func (f *fairness) search(s int) int {
 				if f.seenSource[t] || !f.canLower(int(i), t) {
 					continue
 				}
-				if f.p.Sources[t].Priority == f.p.Sources[s].Priority && f.fraction(t) > f.fraction(s)+f.fairTol(t) {
+				if f.p.Sources[t].Priority == f.p.Sources[s].Priority && f.fraction(t) > f.fraction(s)+f.fairTol(t)+f.fairTol(s) {
 					return t
 				}
 				f.seenSource[t] = true

@@ -279,15 +279,9 @@ func (p *polisher) exchangeAt(c int, v int32) {
 		below[u] = true
 		u = p.thread[u]
 	}
-	best, most := int32(-1), 0.0
-	for _, s := range p.out[c] {
-		if !below[p.arcs[s].tail] || below[p.arcs[s].head] || p.inTree(s) {
-			continue
-		}
-		lo, hi, _ := p.smoothOf(s).load(p.drop(s))
-		if d := max(lo-p.state[s].flow, p.state[s].flow-hi); d > most {
-			best, most = s, d
-		}
+	best := p.mostChanged(p.out[c], below)
+	if best < 0 {
+		best = p.mostChanged(p.curved, below) // those within the component too
 	}
 	if best < 0 {
 		return
@@ -295,6 +289,22 @@ func (p *polisher) exchangeAt(c int, v int32) {
 	p.rehang(v, p.arcs[best].tail, p.arcs[best].head, best)
 	p.rest(a)
 	p.join(best, true)
+}
+
+// mostChanged returns the arc outside the tree that leaves from below to
+// elsewhere whose flow would change the most, or -1.
+func (p *polisher) mostChanged(arcs []int32, below []bool) int32 {
+	best, most := int32(-1), 0.0
+	for _, a := range arcs {
+		if !below[p.arcs[a].tail] || below[p.arcs[a].head] || p.inTree(a) {
+			continue
+		}
+		lo, hi, _ := p.smoothOf(a).load(p.drop(a))
+		if d := max(lo-p.state[a].flow, p.state[a].flow-hi); d > most {
+			best, most = a, d
+		}
+	}
+	return best
 }
 
 func (p *polisher) setPrices() {

@@ -16,7 +16,7 @@ import (
 const (
 	hottest      = 0.3 // in mean costs
 	coldest      = 0.0003
-	coldestGap   = 0.15 // the same over the number of engines, near the gap between two that compete
+	coldestGap   = 5 // the same over the number of engines: a start for few is not worth more
 	stepsPerHeat = 2
 	// Each step asks a sample of the sources, another one each time. The
 	// colder it is the fewer sources matter for an engine, and the more must
@@ -52,7 +52,7 @@ func (p *program) startPrices() []float64 {
 	var before, hotter []float64
 	step := 0
 	budget := pairsPerNode * (len(p.Sources) + len(p.Engines))
-	cold := max(coldest, coldestGap/float64(len(p.Engines)))
+	cold := max(coldest, min(hottest/2, coldestGap/float64(len(p.Engines))))
 	if p.isCool() {
 		cold = max(cold, warmest/2) // cool.go goes on
 	}
