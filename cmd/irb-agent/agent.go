@@ -196,14 +196,13 @@ func (a *agent) publish(t *pick.Table) {
 	s := t.Snapshot()
 	a.metrics.Serving(metrics.Snapshot{Sequence: s.Sequence, Created: s.Created, Expires: s.Expires})
 	a.proxy.SetTable(t)
-	a.warnOutside(s)
+	a.warnMisfits(s)
 }
 
-// warnOutside tells of engines that the file plans for and the settings forbid:
-// their requests go to others, and nobody would know why.
-func (a *agent) warnOutside(s *snapshot.Snapshot) {
-	if outside := proxy.Outside(s, a.config.Load().AllowEngineNetworks); len(outside) > 0 {
-		a.log.Warn("endpoints of the snapshot are not in allow_engine_networks and get no request", "sequence", s.Sequence, "endpoints", outside)
+// warnMisfits tells of what the file plans for and the settings do not.
+func (a *agent) warnMisfits(s *snapshot.Snapshot) {
+	for _, text := range misfits(s, a.config.Load()) {
+		a.log.Warn(text, "sequence", s.Sequence)
 	}
 }
 
@@ -305,7 +304,7 @@ func (a *agent) takeConfig() error {
 	a.config.Store(next)
 	a.proxy.SetConfig(next)
 	if serving := a.reloader.Serving(); serving != nil {
-		a.warnOutside(serving.Snapshot)
+		a.warnMisfits(serving.Snapshot)
 	}
 	return nil
 }

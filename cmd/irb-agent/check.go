@@ -52,8 +52,8 @@ func checkAll(path string, stdout, stderr io.Writer, now time.Time) int {
 		complain(stderr, fmt.Errorf("%s: %w", c.Weights, err))
 		return exitVerify
 	}
-	for _, e := range proxy.Outside(accepted.Snapshot, c.AllowEngineNetworks) {
-		complain(stderr, fmt.Errorf("warning: %s: %s is not in allow_engine_networks and would get no request", c.Weights, e))
+	for _, text := range misfits(accepted.Snapshot, c) {
+		complain(stderr, fmt.Errorf("warning: %s: %s", c.Weights, text))
 	}
 	fmt.Fprintf(stdout, "%s: in order; %s: snapshot %d would be accepted\n", path, c.Weights, accepted.Snapshot.Sequence)
 	return exitOK

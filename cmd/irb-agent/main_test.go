@@ -5,9 +5,12 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/irb-project/irb/agent/config"
 )
 
 func TestCommandLine(t *testing.T) {
@@ -54,11 +57,20 @@ func TestCommandLine(t *testing.T) {
 		!strings.Contains(stderr, `engine "us-1": http://127.0.0.1`) {
 		t.Errorf("check with other networks: exit %d, %q, %q", code, stdout, stderr)
 	}
+	// So are names that lead nowhere.
+	f.write("other.toml", append([]byte("hold = [\"eu-1\", \"eu-9\"]\ndrain = [\"us-7\"]\n"), agentToml...))
+	_, _, stderr := run("--check", "--config", f.path("other.toml"))
+	for _, want := range []string{`hold names engine "eu-9", which is not in the snapshot`, `drain names engine "us-7"`} {
+		if !strings.Contains(stderr, "warning: ") || !strings.Contains(stderr, want) || strings.Contains(stderr, "eu-1") {
+			t.Errorf("check with other engines: %q, want %q", stderr, want)
+		}
+	}
 	// All that is wrong comes in one pass: settings and what they name.
 	f.write("short", []byte("too short"))
 	f.write("wrong.toml", append([]byte("agents = -1\ntrusted_key_files = [\"none.pub\"]\ndecision_log.secret_file = \"short\"\n"),
 		bytes.Replace(agentToml, []byte("trusted_keys = [\""), []byte("trusted_keys = [\"RWnokey\", \""), 1)...))
-	code, _, stderr := run("--check", "--config", f.path("wrong.toml"))
+	var code int
+	code, _, stderr = run("--check", "--config", f.path("wrong.toml"))
 	for _, want := range []string{"wrong.toml:1: agents is -1", `trusted_keys: "RWnokey"`, "none.pub", "holds 9 bytes, want at least 16"} {
 		if code != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("check of everything wrong: exit %d, %q, want %q", code, stderr, want)
@@ -71,6 +83,24 @@ func TestCommandLine(t *testing.T) {
 	f.write("weights.toml", bytes.Replace(file, []byte("by hand"), []byte("by Hand"), 1))
 	if code, _, stderr := run("--check", "--config", f.path("agent.toml")); code != exitVerify || !strings.Contains(stderr, "refused") {
 		t.Errorf("check of a changed weight file: exit %d, %q", code, stderr)
+	}
+}
+
+func TestMisfits(t *testing.T) {
+	f := newFleet(t, "")
+	s := f.snapshot(1, 1<<31, time.Now().Add(time.Hour))
+	s.Classes[0].Match.Headers = map[string]string{"X-Tier": "gold", "x-region": "eu"}
+	c, err := config.Load(f.path("agent.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.TrustedHeaders, c.Hold = []string{"x-tier"}, []string{"eu-1", "gone"}
+	want := []string{
+		`class "eu" matches on header "x-region", which is not in trusted_headers: it takes no request`,
+		`hold names engine "gone", which is not in the snapshot`,
+	}
+	if got := misfits(s, c); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
