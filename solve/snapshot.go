@@ -267,6 +267,9 @@ func (p *Plan) warnBeyondProfile() {
 	}
 	for e, node := range p.Engines {
 		if node.Prefill != nil {
+			if broken := p.BeyondLimits(e, prompts[e]/node.Prefill.Capacity, outputs[e]/node.Output.Capacity); broken != "" {
+				p.Warnings = append(p.Warnings, fmt.Sprintf("%s: %s: the mix of what it serves is far from the reference request", node.Name, broken))
+			}
 			warn(e, "prompts", prompts[e], node.Prefill, p.Profile(e).TTFT)
 			warn(e, "outputs", outputs[e], node.Output, p.Profile(e).TBOT)
 		}

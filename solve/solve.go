@@ -39,6 +39,12 @@ type Plan struct {
 // ErrNoDemand is a fleet in which no source has demand.
 var ErrNoDemand = errors.New("no source has demand above 0; there is nothing to plan")
 
+// FleetError is why no program can be made of a fleet.
+type FleetError struct{ Cause error }
+
+func (e *FleetError) Error() string { return e.Cause.Error() }
+func (e *FleetError) Unwrap() error { return e.Cause }
+
 // Solve finds and certifies the plan of least total latency for a fleet.
 //
 // It returns *model.Infeasible, worded, where demand cannot be served.
@@ -52,7 +58,7 @@ func Solve(ctx context.Context, fleet *model.Fleet, opts Options) (*Plan, error)
 		Previous: opts.Previous, Work: opts.Work, SplitPairsMax: opts.SplitPairsMax,
 	})
 	if err != nil {
-		return nil, err
+		return nil, &FleetError{err}
 	}
 	if len(compiled.Sources) == 0 {
 		return nil, ErrNoDemand

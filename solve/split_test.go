@@ -58,6 +58,18 @@ func TestProcessorSharingEndsInItsSlope(t *testing.T) {
 		t.Errorf("warnings are %q", p.Warnings)
 	}
 
+	// Its limit lowers the joint utilization to 0.6, where 4.5 req/s fit; their
+	// prompts alone run beyond it.
+	limited := promptHeavy(t, "4.5", "forbid")
+	limited.Policy.TTFTLimitMs = 200
+	if p, err = Solve(context.Background(), limited, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	want := "e: ttft_limit_ms 200 does not hold at utilization 0.787 of its own: the mix of what it serves is far from the reference request"
+	if len(p.Warnings) != 2 || p.Warnings[0] != want {
+		t.Errorf("warnings are %q, want %q", p.Warnings, want)
+	}
+
 	_, err = Solve(context.Background(), promptHeavy(t, "10", "forbid"), Options{})
 	var short *model.Infeasible
 	if !errors.As(err, &short) || len(short.Engines) != 1 {

@@ -98,6 +98,8 @@ func (f solveFlags) check() error {
 		return usageError("--contingencies is %d, want >= -1", f.contingencies)
 	case f.splitPairsMax < 0:
 		return usageError("--split-pairs-max is %d, want >= 0", f.splitPairsMax)
+	case f.judge && !lp.Available:
+		return lp.ErrNoCLP
 	case f.work != "" && f.work != string(model.WorkAuto) && f.work != string(model.WorkSingle) && f.work != string(model.WorkSplit):
 		return usageError("--work is %q, want auto, single or split", f.work)
 	}
@@ -204,7 +206,7 @@ func solveError(err error) error {
 		}
 		return exit
 	}
-	if errors.Is(err, solve.ErrNoDemand) {
+	if errors.Is(err, solve.ErrNoDemand) || errors.As(err, new(*solve.FleetError)) {
 		return &exitError{code: exitUsage, err: err}
 	}
 	return err

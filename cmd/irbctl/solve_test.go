@@ -187,6 +187,7 @@ func TestSolveFaultsLeaveNoFile(t *testing.T) {
 		{"negative", fleet("demand.toml", "[[demand]]\ncluster = \"us-east\"\nrps = -3\n"), nil, exitUsage, "demand.toml:3: rps is -3, want"},
 		{"infeasible", fleet("demand.toml", "[[demand]]\ncluster = \"us-east\"\nrps = 500\n"), nil, exitInfeasible, "infeasible: us-east/default demands 500 req/s"},
 		{"no demand", fleet("demand.toml", "[[demand]]\ncluster = \"us-east\"\nrps = 0\n"), nil, exitUsage, "nothing to plan"},
+		{"a limit that no load keeps", fleet("policy.toml", "ttft_limit_ms = 10\n"), nil, exitUsage, `engine "a-1": no utilization above 0 keeps ttft_limit_ms 10`},
 		{"bad expiry", twoRegions, []string{"--expires-in", "-1h"}, exitUsage, "--expires-in is -1h0m0s"},
 		{"bad work", twoRegions, []string{"--work", "triple"}, exitUsage, `--work is "triple"`},
 		{"bad limit of pairs", twoRegions, []string{"--split-pairs-max", "-1"}, exitUsage, "--split-pairs-max is -1, want >= 0"},

@@ -129,18 +129,56 @@ func (c *Compiled) maxUtilization(e Engine, p profile.Profile) float64 {
 	if limit == 0 {
 		limit = c.Fleet.Policy.MaxUtilization
 	}
-	for _, l := range []struct {
-		curve   profile.Curve
-		limitMs float64
-	}{
-		{p.TTFT, firstNonZero(e.TTFTLimitMs, c.Fleet.Policy.TTFTLimitMs)},
-		{p.TBOT, firstNonZero(e.TBOTLimitMs, c.Fleet.Policy.TBOTLimitMs)},
-	} {
-		if l.limitMs > 0 {
-			limit = min(limit, l.curve.MaxUtilization(l.limitMs))
-		}
+	for _, l := range c.latencyLimits(e, p) {
+		limit = min(limit, l.curve.MaxUtilization(l.ms))
 	}
 	return limit
+}
+
+// latencyLimit is a limit on a latency of the reference request.
+type latencyLimit struct {
+	name  string // as in the policy
+	curve profile.Curve
+	ms    float64
+}
+
+// latencyLimits returns the latency limits of an engine, its own or the policy's.
+func (c *Compiled) latencyLimits(e Engine, p profile.Profile) []latencyLimit {
+	limits := []latencyLimit{
+		{"ttft_limit_ms", p.TTFT, firstNonZero(e.TTFTLimitMs, c.Fleet.Policy.TTFTLimitMs)},
+		{"tbot_limit_ms", p.TBOT, firstNonZero(e.TBOTLimitMs, c.Fleet.Policy.TBOTLimitMs)},
+	}
+	return slices.DeleteFunc(limits, func(l latencyLimit) bool { return l.ms == 0 })
+}
+
+// brokenLimits says which latency limits an engine breaks under any load:
+// "ttft_limit_ms 10: its profile "h100" starts at 80 ms".
+func (c *Compiled) brokenLimits(e Engine, p profile.Profile) string {
+	var broken []string
+	for _, l := range c.latencyLimits(e, p) {
+		if l.curve.MaxUtilization(l.ms) <= 0 {
+			broken = append(broken, fmt.Sprintf("%s %g: its profile %q starts at %g ms", l.name, l.ms, p.Name, l.curve.At(0)))
+		}
+	}
+	return strings.Join(broken, ", and ")
+}
+
+// BeyondLimits says by how much an engine of split work breaks its latency
+// limits, "" if it keeps them: its prompts and its outputs each run at a
+// utilization of their own, while the limits lower only their joint one.
+func (c *Compiled) BeyondLimits(node int, prompts, outputs float64) string {
+	e := c.Fleet.Engines[c.NodeEngine[node]]
+	var broken []string
+	for _, l := range c.latencyLimits(e, c.Profile(node)) {
+		v := prompts
+		if l.name == "tbot_limit_ms" {
+			v = outputs
+		}
+		if l.curve.At(v) > l.ms*(1+1e-6) {
+			broken = append(broken, fmt.Sprintf("%s %g does not hold at utilization %.3g of its own", l.name, l.ms, v))
+		}
+	}
+	return strings.Join(broken, ", ")
 }
 
 func firstNonZero(a, b float64) float64 {
@@ -166,8 +204,7 @@ func (c *Compiled) addEngines() error {
 		capacity := e.CapacityRPS * work * e.Health
 		limit := capacity * c.maxUtilization(e, p)
 		if capacity > 0 && limit <= 0 {
-			return fmt.Errorf("engine %q: no utilization above 0 keeps its latency limits; its profile %q starts at TTFT %g ms and TBOT %g ms",
-				e.Name, p.Name, p.TTFT.At(0), p.TBOT.At(0))
+			return fmt.Errorf("engine %q: no utilization above 0 keeps %s", e.Name, c.brokenLimits(e, p))
 		}
 		c.Engines = append(c.Engines, EngineNode{
 			Name: e.Name, Region: e.Region, Domain: e.Label(f.Policy.FailureDomain),

@@ -138,8 +138,9 @@ func TestLatencyLimitsLowerTheUtilization(t *testing.T) {
 		t.Errorf("c-1 may be planned up to %v, want 0.5", got)
 	}
 	f.Policy.TTFTLimitMs = 70
-	if _, err := Compile(f, CompileOptions{}); err == nil || !strings.Contains(err.Error(), "no utilization above 0") {
-		t.Errorf("a limit below the unloaded latency gives %v", err)
+	want := `engine "a-1": no utilization above 0 keeps ttft_limit_ms 70: its profile "h100-70b" starts at 80 ms`
+	if _, err := Compile(f, CompileOptions{}); err == nil || err.Error() != want {
+		t.Errorf("a limit below the unloaded latency gives %v, want %s", err, want)
 	}
 }
 
