@@ -32,12 +32,15 @@ func oneMore(p *model.Problem, s *model.Solution) {
 type marginals struct {
 	p        *model.Problem
 	s        *model.Solution
-	groups   []float64 // per pair, ms per request
+	groups   []float64 // per pair, ms per request; nil: there are none
 	capPrice []float64 // per engine, ms per unit of work
 }
 
 func newMarginals(p *model.Problem, s *model.Solution) *marginals {
-	m := &marginals{p: p, s: s, groups: make([]float64, p.Pairs()), capPrice: make([]float64, len(p.Engines))}
+	m := &marginals{p: p, s: s, capPrice: make([]float64, len(p.Engines))}
+	if len(p.Groups) > 0 {
+		m.groups = make([]float64, p.Pairs())
+	}
 	for i, g := range p.Groups {
 		for k := p.Row[g.Source]; k < p.Row[g.Source+1]; k++ {
 			if slices.Contains(g.Engines, p.Col[k]) {
@@ -56,7 +59,10 @@ func newMarginals(p *model.Problem, s *model.Solution) *marginals {
 // cost is what a request of source i pays on pair k, before its cache term.
 func (m *marginals) cost(i, k int) float64 {
 	source, e := &m.p.Sources[i], m.p.Col[k]
-	cost := m.p.CostMs[k] + m.groups[k] + source.Work*(m.s.EnginePrice[e]+m.capPrice[e])
+	cost := m.p.CostMs[k] + source.Work*(m.s.EnginePrice[e]+m.capPrice[e])
+	if m.groups != nil {
+		cost += m.groups[k]
+	}
 	if m.s.PrefillPrice != nil {
 		cost += source.PromptTokens*m.s.PrefillPrice[e] + source.OutputTokens*m.s.OutputPrice[e]
 	}
