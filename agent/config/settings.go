@@ -131,7 +131,7 @@ func timeoutSettings() []Setting {
 
 func limitSettings() []Setting {
 	return []Setting{
-		{Key: "retry.attempts", Min: "1", Max: "10", Default: "3", Reload: true, Meaning: "attempts of one request, the first included",
+		{Key: "retry.attempts", Min: "1", Max: "10", Default: "3", Reload: true, Meaning: "attempts of one request, the first included; endpoints that cannot be reached do not count while others are thought to be well",
 			field: func(c *Config, _ *Listener) any { return &c.Retry.Attempts }},
 		{Key: "retry.budget_ratio", Min: "0", Max: "1", Default: "0.2", Reload: true, Meaning: "retries as a share of requests while engines have room; less the fuller they are, none at saturation",
 			field: func(c *Config, _ *Listener) any { return &c.Retry.BudgetRatio }},

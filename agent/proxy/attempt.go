@@ -188,7 +188,7 @@ func (x *exchange) reasonOf(t *try, err error) (reason metrics.Reason, canceled 
 func (x *exchange) mayRetry(f *failure) (next attempt, held metrics.Reason, ok bool) {
 	now := x.proxy.now()
 	switch {
-	case len(x.tried) >= x.limits.attempts:
+	case x.reached() >= x.limits.attempts || f.reason != metrics.Connect && len(x.tried) >= x.limits.attempts:
 		return next, metrics.HeldAttempts, false
 	case !now.Before(x.deadline):
 		return next, metrics.HeldDeadline, false
@@ -200,12 +200,26 @@ func (x *exchange) mayRetry(f *failure) (next attempt, held metrics.Reason, ok b
 	if next, ok = x.candidates.next(now); !ok {
 		return next, metrics.HeldNobody, false
 	}
+	if len(x.tried) >= x.limits.attempts && x.candidates.round == guard.Out {
+		return next, metrics.HeldAttempts, false // more only where nothing speaks against it
+	}
 	// Nothing was sent to an endpoint that could not be reached, so trying the
 	// next one cannot overload anybody.
 	if f.reason != metrics.Connect && !x.guard.Withdraw() {
 		return next, metrics.HeldBudget, false
 	}
 	return next, 0, true
+}
+
+// reached returns how many endpoints were reached. Those that were not have got
+// nothing of the request, and as many may be gone at once as a rack holds.
+func (x *exchange) reached() (n int) {
+	for i := range x.tried {
+		if x.tried[i].ok || x.tried[i].failed != metrics.Connect {
+			n++
+		}
+	}
+	return n
 }
 
 // relay forwards the answer of an engine that refused, as it is.

@@ -38,7 +38,8 @@ func TestFailuresInPlainWords(t *testing.T) {
 		}), "", 502, "broke off its answer", "connection reset"},
 		{"silent", engine(t, func(http.ResponseWriter, *http.Request) { <-hung }), "[timeouts]\nttft = \"20ms\"\n",
 			504, "did not answer in time", "timeouts.ttft"},
-		{"attempts", closed, "[retry]\nattempts = 1\n", 503, "could not be reached; endpoints tried: 1, no more may be tried for one request", "connection refused"},
+		{"attempts", raw(t, func(_ int, c net.Conn, _ *http.Request) { reset(c) }), "[retry]\nattempts = 1\n",
+			502, "broke the connection before it answered; endpoints tried: 1, no more may be tried for one request", "connection reset"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := start(t, fleet(named("a", test.engine)), test.more)

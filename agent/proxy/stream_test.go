@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/irb-project/irb/agent/config"
+	"github.com/irb-project/irb/agent/snapshot"
 )
 
 // TestStreamByteForByte sends random bytes in random pieces as a stream, cut
@@ -390,6 +391,36 @@ func TestRetryBudgetAndAttempts(t *testing.T) {
 }
 
 // TestUnreachableEnginesCostNoBudget: nothing was sent to them.
+// TestUnreachableEnginesCostNoAttempts: however many endpoints have just gone, a
+// request gets to one that is there. Once they are known to be gone, no more of
+// them are tried than attempts are allowed.
+func TestUnreachableEnginesCostNoAttempts(t *testing.T) {
+	dead := func(name string) snapshot.Engine {
+		one, two := engine(t, nil), engine(t, nil)
+		one.Close()
+		two.Close()
+		return named(name, one, two)
+	}
+	well := engine(t, answerJSON("well"))
+	s := fleet(dead("a"), dead("b"), dead("c"), named("d", well))
+	for i := range s.Sources[0].Fallbacks {
+		s.Sources[0].Fallbacks[i].AbsorbRPS = 1000
+	}
+	r := start(t, s, "[retry]\nbudget_ratio = 0\nbudget_floor = 0\n")
+	expect(t, r.post(chatBody), 200, "well")
+	if n := r.metric(`irb_retries_total{reason="connect"}`); n != "6" {
+		t.Errorf("%s retries, want one after each of the 6 that are gone", n)
+	}
+	well.Close()
+	r = start(t, fleet(dead("a"), dead("b"), dead("c")), "")
+	expect(t, r.post(chatBody), 503, "endpoints tried: 6, ")
+	expect(t, r.post(chatBody), 503, "endpoints tried: 3, ")
+	// A failure of another kind counts as before, and so do those before it.
+	fail := engine(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(502) })
+	r = start(t, fleet(dead("a"), named("b", fail), named("c", engine(t, answerJSON("c")))), "")
+	expect(t, r.post(chatBody), 502, "")
+}
+
 func TestUnreachableEnginesCostNoBudget(t *testing.T) {
 	dead := engine(t, nil)
 	dead.Close()
