@@ -200,7 +200,7 @@ func (x *exchange) mayRetry(f *failure) (next attempt, held metrics.Reason, ok b
 	if next, ok = x.candidates.next(now); !ok {
 		return next, metrics.HeldNobody, false
 	}
-	if len(x.tried) >= x.limits.attempts && x.candidates.round == guard.Out {
+	if len(x.tried) >= x.limits.attempts && x.candidates.round >= guard.Out {
 		return next, metrics.HeldAttempts, false // more only where nothing speaks against it
 	}
 	// Nothing was sent to an endpoint that could not be reached, so trying the

@@ -13,6 +13,10 @@ import (
 // two say much.
 const endpointsPerEngine = 2
 
+// unreachable is the grade of an endpoint that refused to be connected to a
+// moment ago: all others, ejected or not, may serve a request sooner.
+const unreachable = guard.Out + 1
+
 // candidates gives the endpoints for one request, best first: inside the owner
 // of its key, then inside the engines after it. Endpoints that are down, ejected
 // or full are passed over, and come back in further rounds if nothing better is
@@ -35,7 +39,7 @@ type candidates struct {
 
 	spent  bool        // nothing is left, for good
 	round  guard.Grade // the worst that is taken now
-	passed [guard.Out + 1]bool
+	passed [unreachable + 1]bool
 	given  [maxGiven]*endpoint
 	n      int
 
@@ -126,7 +130,7 @@ func (c *candidates) takes(e *endpoint, i int, now time.Time) bool {
 func (c *candidates) grade(e *endpoint, i int, now time.Time) (grade guard.Grade, why string) {
 	switch {
 	case e.down(now):
-		return guard.Out, "unreachable"
+		return unreachable, "unreachable"
 	case c.step.Reason == pick.ReasonPenalty:
 		return guard.Out, ""
 	}
@@ -146,7 +150,7 @@ func (c *candidates) grade(e *endpoint, i int, now time.Time) (grade guard.Grade
 // nextRound starts the walk again for those that were passed over, the better
 // ones first.
 func (c *candidates) nextRound() bool {
-	for c.round < guard.Out {
+	for c.round < unreachable {
 		c.round++
 		if c.passed[c.round] {
 			c.walk, c.away = c.class.Walk(c.request), false

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/irb-project/irb/agent/config"
+	"github.com/irb-project/irb/agent/guard"
 	"github.com/irb-project/irb/agent/snapshot"
 )
 
@@ -419,6 +420,34 @@ func TestUnreachableEnginesCostNoAttempts(t *testing.T) {
 	fail := engine(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(502) })
 	r = start(t, fleet(dead("a"), named("b", fail), named("c", engine(t, answerJSON("c")))), "")
 	expect(t, r.post(chatBody), 502, "")
+}
+
+// TestEjectedBeforeUnreachable: an engine that was ejected and may be well again is
+// asked before those of which it is known that they are not there, whatever the
+// order of the key.
+func TestEjectedBeforeUnreachable(t *testing.T) {
+	gone := func(name string) snapshot.Engine {
+		one, two := engine(t, nil), engine(t, nil)
+		one.Close()
+		two.Close()
+		return named(name, one, two)
+	}
+	r := start(t, fleet(named("b", engine(t, answerJSON("b"))), gone("a"), gone("c")), "")
+	plan := r.proxy.plan.Load()
+	for range guard.Defaults().ConsecutiveFaults {
+		a := plan.guards.Class(0).Begin(0, 0, guard.Work{Untimed: true}, time.Now())
+		a.End(guard.Ending{Outcome: guard.Fault}, time.Now())
+	}
+	r.tick(1)
+	if v := r.view(0); v.Why != "ejected" {
+		t.Fatalf("%+v", v)
+	}
+	for _, pool := range plan.pools[1:] {
+		for _, e := range pool.endpoints {
+			e.markDown(time.Now())
+		}
+	}
+	expect(t, r.post(chatBody), 200, `"b"`)
 }
 
 func TestUnreachableEnginesCostNoBudget(t *testing.T) {
