@@ -10,7 +10,6 @@ import (
 	"github.com/irb-project/irb/agent/config"
 	"github.com/irb-project/irb/agent/guard"
 	"github.com/irb-project/irb/agent/metrics"
-	"github.com/irb-project/irb/agent/pace"
 	"github.com/irb-project/irb/agent/signal"
 )
 
@@ -38,11 +37,8 @@ func (p *Proxy) RunGuards(ctx context.Context) {
 }
 
 // guardPlan makes the guards of a plan.
-func (p *Proxy) guardPlan(next *plan) *guard.Plan {
-	spec := guard.Spec{Snapshot: next.table.Snapshot(), Cluster: next.table.Cluster(), Stay: next.stay}
-	if p.plan.Load() != nil { // there are requests
-		spec.Pause = new(pace.Pacer).Pause
-	}
+func (p *Proxy) guardPlan(next *plan, pause func()) *guard.Plan {
+	spec := guard.Spec{Snapshot: next.table.Snapshot(), Cluster: next.table.Cluster(), Stay: next.stay, Pause: pause}
 	for n := range next.pools {
 		ids := make([]string, len(next.pools[n].endpoints))
 		for i, e := range next.pools[n].endpoints {

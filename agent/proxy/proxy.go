@@ -27,6 +27,7 @@ import (
 	"github.com/irb-project/irb/agent/config"
 	"github.com/irb-project/irb/agent/guard"
 	"github.com/irb-project/irb/agent/metrics"
+	"github.com/irb-project/irb/agent/pace"
 	"github.com/irb-project/irb/agent/pick"
 	"github.com/irb-project/irb/agent/signal"
 )
@@ -158,6 +159,11 @@ func (p *Proxy) rebuild() {
 	if p.table == nil {
 		return
 	}
+	last := p.plan.Load()
+	pause := func() {}
+	if last != nil { // there are requests
+		pause = new(pace.Pacer).Pause
+	}
 	engines := p.table.Engines()
 	next := &plan{
 		config: p.config, table: p.table.Trusting(p.config.TrustedHeaders...),
@@ -176,16 +182,19 @@ func (p *Proxy) rebuild() {
 		next.stay[n] = pick.StayAll
 		next.pools[n] = p.buildPool(&engines[n], used)
 	}
-	last := p.plan.Load()
-	for _, c := range next.table.Classes() {
-		next.demand = append(next.demand, p.demandOf(c.Spec.Name, last))
+	pause()
+	classes := next.table.Classes()
+	next.demand = make([]*metrics.ClassDemand, len(classes))
+	next.limits = make([]limits, len(classes))
+	for i := range classes {
+		spec := classes[i].Spec
+		next.demand[i] = p.demandOf(spec.Name, last)
+		next.limits[i] = limitsOf(p.config, &spec.Guard)
+		pause()
 	}
 	p.takeAway(next, p.config.Drain, drained)
 	p.takeAway(next, p.config.Hold, 0)
-	next.guards = p.guardPlan(next)
-	for _, c := range next.table.Classes() {
-		next.limits = append(next.limits, limitsOf(p.config, &c.Spec.Guard))
-	}
+	next.guards = p.guardPlan(next, pause)
 	p.poller.Set(p.pollTargets(next))
 	p.plan.Store(next)
 	for key, e := range p.endpoints {
@@ -235,14 +244,11 @@ func (p *Proxy) forgetClasses(last, next *plan) {
 	if last == nil {
 		return
 	}
-	still := map[string]bool{}
-	for _, c := range next.table.Classes() {
-		still[c.Spec.Name] = true
-	}
-	for _, c := range last.table.Classes() {
-		if !still[c.Spec.Name] {
-			p.demand.Forget(c.Spec.Name)
-			p.metrics.ForgetClass(c.Spec.Name)
+	classes := last.table.Classes()
+	for i := range classes {
+		if name := classes[i].Spec.Name; next.table.Class(name) == nil {
+			p.demand.Forget(name)
+			p.metrics.ForgetClass(name)
 		}
 	}
 }
