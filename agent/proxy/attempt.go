@@ -200,8 +200,8 @@ func (x *exchange) mayRetry(f *failure) (next attempt, held metrics.Reason, ok b
 	if next, ok = x.candidates.next(now); !ok {
 		return next, metrics.HeldNobody, false
 	}
-	if len(x.tried) >= x.limits.attempts && x.candidates.round >= guard.Out {
-		return next, metrics.HeldAttempts, false // more only where nothing speaks against it
+	if len(x.tried) >= x.limits.attempts && x.candidates.round == unreachable {
+		return next, metrics.HeldAttempts, false // more only of those that may be there
 	}
 	// Nothing was sent to an endpoint that could not be reached, so trying the
 	// next one cannot overload anybody.

@@ -432,22 +432,26 @@ func TestEjectedBeforeUnreachable(t *testing.T) {
 		two.Close()
 		return named(name, one, two)
 	}
-	r := start(t, fleet(named("b", engine(t, answerJSON("b"))), gone("a"), gone("c")), "")
-	plan := r.proxy.plan.Load()
-	for range guard.Defaults().ConsecutiveFaults {
-		a := plan.guards.Class(0).Begin(0, 0, guard.Work{Untimed: true}, time.Now())
-		a.End(guard.Ending{Outcome: guard.Fault}, time.Now())
-	}
-	r.tick(1)
-	if v := r.view(0); v.Why != "ejected" {
-		t.Fatalf("%+v", v)
-	}
-	for _, pool := range plan.pools[1:] {
-		for _, e := range pool.endpoints {
-			e.markDown(time.Now())
+	for _, known := range []bool{false, true} {
+		r := start(t, fleet(named("b", engine(t, answerJSON("b"))), gone("a"), gone("c")), "")
+		plan := r.proxy.plan.Load()
+		for range guard.Defaults().ConsecutiveFaults {
+			a := plan.guards.Class(0).Begin(0, 0, guard.Work{Untimed: true}, time.Now())
+			a.End(guard.Ending{Outcome: guard.Fault}, time.Now())
 		}
+		r.tick(1)
+		if v := r.view(0); v.Why != "ejected" {
+			t.Fatalf("%+v", v)
+		}
+		for _, pool := range plan.pools[1:] {
+			for _, e := range pool.endpoints {
+				if known {
+					e.markDown(time.Now())
+				}
+			}
+		}
+		expect(t, r.post(chatBody), 200, `"b"`)
 	}
-	expect(t, r.post(chatBody), 200, `"b"`)
 }
 
 func TestUnreachableEnginesCostNoBudget(t *testing.T) {
