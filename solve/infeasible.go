@@ -69,12 +69,24 @@ func demandText(c *model.Compiled, e *model.Infeasible) string {
 		work += c.Sources[s].DemandRPS * c.Sources[s].Work
 	}
 	text := fmt.Sprintf("%s demand%s %.6g req/s", sourceNames(c, e.Sources), plural(len(e.Sources), "s", ""), demand)
-	if len(e.Engines) > 0 {
-		if reference := work / c.Engines[e.Engines[0]].ReferenceWork; math.Abs(reference-demand) > 1e-6*demand {
+	if node := limitingEngine(c, e); node != nil {
+		if reference := work / node.ReferenceWork; math.Abs(reference-demand) > 1e-6*demand {
 			text += fmt.Sprintf(" (%.6g reference req/s of work)", reference)
 		}
 	}
 	return text
+}
+
+// limitingEngine returns an engine whose reference requests the limits of a
+// binding set are told in, nil if they are told in none.
+func limitingEngine(c *model.Compiled, e *model.Infeasible) *model.EngineNode {
+	switch {
+	case len(e.Engines) > 0:
+		return &c.Engines[e.Engines[0]]
+	case len(e.Caps) > 0:
+		return &c.Engines[c.Caps[e.Caps[0]].Engines[0]]
+	}
+	return nil
 }
 
 // limitTexts says of each limit of the binding set what it lets through.

@@ -54,6 +54,8 @@ func TestInfeasibleInWords(t *testing.T) {
 				"max_domain_share of c in region region-c allows us-east/c, us-west/c at most 64 req/s on c-1; short by 32 req/s", true},
 		{"a cap and an engine", "[[cap]]\nregion = \"region-a\"\nmax_rps = 50\n", heavy,
 			"infeasible: us-east/default, us-west/default demand 160 req/s: c-1 takes at most 72 reference req/s; cap 1 (policy.toml:1) lets a-1 take at most 50 reference req/s; short by 38 req/s", true},
+		{"a cap, in reference requests", "[[cap]]\nregion = \"region-a\"\nmax_rps = 5\n[[cap]]\nregion = \"region-c\"\nmax_rps = 5\n", "cluster,rps,prompt_tokens,output_tokens\nus-east,20,2048,512\n",
+			"infeasible: us-east/default demands 20 req/s (40 reference req/s of work): cap 1 (policy.toml:1) lets a-1 take at most 5 reference req/s; cap 2 (policy.toml:4) lets c-1 take at most 5 reference req/s; short by 15 req/s", true},
 		{"rules on an engine and a region",
 			"[[rule]]\ncluster = \"us-east\"\nengine = \"a-1\"\nmax_share = 0.3\n[[rule]]\ncluster = \"us-east\"\nregion = \"region-c\"\nmax_share = 0.3\n", light,
 			"infeasible: us-east/default demands 20 req/s: rule 2 (policy.toml:5) allows us-east/default at most 6 req/s on c-1; rule 1 (policy.toml:1) allows us-east/default at most 6 req/s on a-1; short by 8 req/s", true},

@@ -112,9 +112,10 @@ func Certified(ctx context.Context, p *model.Problem, start []model.Flow) (*mode
 		if errors.As(err, &infeasible) || ctx.Err() != nil {
 			return nil, certify.Report{}, err
 		}
-		if !errors.Is(err, lp.ErrNoCLP) {
-			failed = err
+		if errors.Is(err, lp.ErrNoCLP) {
+			err = fmt.Errorf("%w; column generation was not tried, as this irbctl was built without CLP", failed)
 		}
+		failed = err
 	}
 	return nil, certify.Report{}, failed
 }

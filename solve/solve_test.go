@@ -118,6 +118,9 @@ func TestTwoRegionsQueueing(t *testing.T) {
 // A second solve that shares nothing with the first but the model: plain CLP
 // on a fine piecewise-linear program.
 func TestFollowTheSunAgreesWithCLP(t *testing.T) {
+	if !lp.Available {
+		t.Skip(lp.ErrNoCLP)
+	}
 	p := plan(t, readFleet(t, "../examples/follow-the-sun"), nil)
 	fine, err := lp.Fine(context.Background(), p.Problem, 4000)
 	if err != nil {
