@@ -10,6 +10,7 @@ type builder struct {
 	progress  func(stage string)
 	flowOnly  bool     // costs are 0 but for the bypass: a maximum flow
 	fairTo    *int     // priority whose sources share what bypasses; nil: none
+	shortPart float64  // part of their supply beyond all limits together
 	bigPrice  float64  // of the bypass
 	final     float64  // tolerance at the end
 	ownArc    []int32  // arc above each engine, cap and group node; -1: none
@@ -69,7 +70,31 @@ func newBuilder(p *program, flowOnly bool, fairTo *int) *builder {
 		}
 	}
 	b.firstPair = int32(len(b.arcs))
+	if fairTo != nil {
+		b.shortPart = p.shortPart(*fairTo)
+	}
 	return b
+}
+
+// shortPart returns which part of the supply of the sources of a priority all
+// limits together leave no room for.
+func (p *program) shortPart(priority int) float64 {
+	over, supply := 0.0, 0.0
+	for s := range p.Sources {
+		over += p.supply[s]
+		if p.Sources[s].Priority == priority {
+			supply += p.supply[s]
+		}
+	}
+	for _, sink := range p.sinks {
+		if sink != nil {
+			over -= sink.limit
+		}
+	}
+	if supply <= 0 {
+		return 0
+	}
+	return min(1, max(0, over/supply))
 }
 
 // addBypass appends the arc from node v past everything. To be fair to the

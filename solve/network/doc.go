@@ -30,16 +30,21 @@
 // # The method
 //
 // start.go finds prices by a soft minimum over engines at falling temperature;
-// greedy.go makes flows near them and a tree, or, where rows are short, cool.go
-// goes on to temperatures at which the soft choices are nearly a tree. The simplex (pivot.go, tree.go:
-// Ahuja, Magnanti, Orlin, Network Flows, ch. 11) sees convex costs on a grid of
-// bends (bend.go), made on demand, and steps through the bends of a cycle while
-// its slope stays negative. pricing.go and scan.go look for pairs that gain:
-// only few of all pairs ever become arcs. Each round the grid narrows around
-// the loads. polish.go then drops the grid: within a tree component all prices
-// shift together until its loads are those of their prices, exactly (balance.go,
-// couple.go's Newton steps where a full cap couples components), and flows
-// follow from the leaves; where a flow would be negative, mend.go pivots.
+// greedy.go makes flows near them, or, where rows are short, cool.go goes on to
+// temperatures at which the soft choices are nearly the flows of a tree. span.go
+// makes that tree. polish.go finds the optimum on it: within a component of the
+// tree all prices shift together until its loads are those of their prices,
+// exactly (balance.go, couple.go's Newton steps where a full cap couples
+// components), and flows follow from the leaves; where a flow would be negative,
+// an arc is exchanged.
+//
+// The simplex (pivot.go, tree.go: Ahuja, Magnanti, Orlin, Network Flows, ch. 11)
+// exchanges what polishing cannot. It sees convex costs on a grid of bends
+// (bend.go), made on demand, and steps through the bends of a cycle while its
+// slope stays negative. pricing.go and scan.go look for pairs that gain: only few
+// of all pairs ever become arcs. Each round the grid narrows around the loads and
+// the tree is polished again; once few arcs gain, each pivots once between two
+// polishes (rounds.go).
 //
 // Trees stay strongly feasible: every arc of the tree can take more flow
 // towards the root, a bent one within the piece of its cost that it is on. So

@@ -51,10 +51,21 @@ func (b *builder) start(prices []float64, long *offers) {
 		if len(list) == long.most {
 			rest = list[long.most-1].price
 		}
-		gr.fill(s, b.supply[s], list, rest)
+		refused := b.supply[s] * b.refused(s)
+		gr.fill(s, b.supply[s]-refused, list, rest)
+		b.state[b.bypass[s]].flow += refused
 	}
 	b.addStays()
-	b.crash()
+	b.span()
+}
+
+// refused returns which part of the supply of source s the start refuses: those
+// that share what bypasses refuse all the same, as far as limits ask for it.
+func (b *builder) refused(s int32) float64 {
+	if b.fairTo == nil || b.Sources[s].Priority != *b.fairTo {
+		return 0
+	}
+	return b.shortPart
 }
 
 // newGreedy returns a greedy whose engines take nothing yet.
@@ -226,41 +237,4 @@ func (gr *greedy) route(s int32, k int, a int32, most float64) float64 {
 	}
 	gr.place(e, flow)
 	return flow
-}
-
-// crash builds the first tree: every engine and cap hangs on its own arc,
-// every source and group on the arc with the largest flow that still has room
-// towards the root.
-func (b *builder) crash() {
-	n := b.rootNode()
-	parent, pred := make([]int32, n), make([]int32, n)
-	most := make([]float64, n)
-	for v := range n {
-		pred[v], parent[v], most[v] = b.bypass[v], n, -1
-		if v >= b.engine(0) && v < b.group(0) && b.ownArc[v] >= 0 && b.bypassFlow(v) == 0 {
-			pred[v], parent[v] = b.ownArc[v], b.above[v]
-		}
-		if flow := b.bypassFlow(v); flow > 0 {
-			most[v] = math.Inf(1)
-		}
-	}
-	for a := range b.arcs {
-		x, st := &b.arcs[a], &b.state[a]
-		own := x.tail >= b.engine(0) && x.tail < b.group(0)
-		if own || x.head == n || st.flow <= most[x.tail] || st.flow >= b.endOf(int32(a)) {
-			continue
-		}
-		most[x.tail], parent[x.tail], pred[x.tail] = st.flow, x.head, int32(a)
-	}
-	for a := range b.arcs {
-		b.rest(int32(a))
-	}
-	b.hang(parent, pred)
-}
-
-func (b *builder) bypassFlow(v int32) float64 {
-	if b.bypass[v] < 0 {
-		return 0
-	}
-	return b.state[b.bypass[v]].flow
 }

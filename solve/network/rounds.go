@@ -13,10 +13,7 @@ import (
 var errNotPolished = errors.New("network: optimum not reached in the rounds allowed")
 
 const (
-	// firstTolerance ends the pivots on the shortlists.
-	firstTolerance = 1e-2
-	// roundTolerance is that of the first round on all pairs; both in typical
-	// costs.
+	// roundTolerance is that of the first round, in typical costs.
 	roundTolerance = 1e-4
 	maxRounds      = 40
 	// finalTolerance is how negative a reduced cost may be at the end: the
@@ -26,23 +23,14 @@ const (
 	priceRounding  = 1e-14
 )
 
-// run brings a cold start to the optimum.
-func (b *builder) run(ctx context.Context) error {
-	if err := b.optimize(ctx, firstTolerance*b.typical, false); err != nil {
-		return err
-	}
-	return b.rounds(ctx)
-}
-
-// runWarm does so for a start near it: the first tree has the loads of the
-// optimum on that tree before any pivot, and the grid is fine around them.
-func (b *builder) runWarm(ctx context.Context) error {
-	tries := warmTries
+// run brings a start to the optimum: before any pivot the first tree gets the
+// loads that are the optimum on it, and the grid is fine around them.
+func (b *builder) run(ctx context.Context, tries int) error {
 	if b.Stay != nil {
-		tries = warmTries / 3 // flows rest where their terms bend, and block
+		tries /= 3 // flows rest where their terms bend, and block
 	}
 	b.polish(tries)
-	b.regrid(warmShrink)
+	b.regrid(startShrink)
 	return b.rounds(ctx)
 }
 
@@ -119,11 +107,14 @@ const bypassSlack = 1e-13
 
 const gridShrink = 1.0 / 16
 
-// warmTries is polishTries before the first round of a warm start.
-const warmTries = 30
+// coldTries and warmTries are polishTries before the first round.
+const (
+	coldTries = 10
+	warmTries = 30
+)
 
-// warmShrink is how much finer than the first grid that of a warm start is.
-const warmShrink = 1.0 / 4
+// startShrink is how much finer than the first grid that of the first round is.
+const startShrink = 1.0 / 4
 
 // smoothSlack is what rounding may leave between the marginal of a load and its
 // price, relative: the last load of a component takes the rounding of all its

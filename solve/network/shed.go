@@ -73,7 +73,7 @@ func (p *program) shed(ctx context.Context, prices []float64, long *offers) ([]m
 		}
 		b := newBuilder(level, true, &priority)
 		b.start(prices, long)
-		if err := b.run(ctx); err != nil {
+		if err := b.run(ctx, coldTries); err != nil {
 			return nil, err
 		}
 		refused, stuck := 0.0, 0.0

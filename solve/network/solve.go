@@ -104,7 +104,7 @@ func (a *attempts) solve(ctx context.Context) (*builder, error) {
 	b := newBuilder(a.program, false, nil)
 	b.progress = a.progress
 	b.start(prices, long)
-	return b, b.run(ctx)
+	return b, b.run(ctx, coldTries)
 }
 
 // solveFrom solves from the flows of a plan.
@@ -112,7 +112,7 @@ func (a *attempts) solveFrom(ctx context.Context, plan []model.Flow) (*builder, 
 	b := newBuilder(a.program, false, nil)
 	b.progress = a.progress
 	b.startFrom(plan)
-	return b, b.runWarm(ctx)
+	return b, b.run(ctx, warmTries)
 }
 
 // isSlack reports whether a flow is what rounding may leave over.
