@@ -168,13 +168,14 @@ func (x *exchange) replayable() bool {
 // reasonOf says why an attempt failed; canceled means that the client left or
 // failed us, also by sending its body until the time was over.
 func (x *exchange) reasonOf(t *try, err error) (reason metrics.Reason, canceled bool) {
-	if x.clientLeft() || x.upload != nil && (x.upload.broken.Load() || x.upload.body.waiting.Load()) {
+	if x.clientLeft() || x.upload != nil && x.upload.broken.Load() {
 		return 0, true
 	}
 	var dial *dialError
 	switch cause := t.ctx.Cause(); {
 	case errors.Is(cause, errTTFT) || errors.Is(cause, errDeadline) || errors.Is(cause, errIdle):
-		return metrics.Timeout, false
+		// The time may be over because the client was waited for.
+		return metrics.Timeout, x.upload != nil && x.upload.body.waiting.Load()
 	case errors.As(err, &dial):
 		return metrics.Connect, false
 	case errors.Is(err, h1client.ErrStale):

@@ -200,6 +200,31 @@ func TestSlowBody(t *testing.T) {
 	r.idle()
 }
 
+// TestEngineBreaksAnUpload: an engine that breaks the connection while the client
+// still sends is what failed, not the client.
+func TestEngineBreaksAnUpload(t *testing.T) {
+	e := engine(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = r.Body.Read(make([]byte, 1))
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		reset(c)
+	})
+	r := start(t, fleet(named("a", e)), "[timeouts]\nclient_read = \"2s\"\n")
+	c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "POST /v1/x HTTP/1.1\r\nHost: x\r\nContent-Type: application/octet-stream\r\nContent-Length: 1000000\r\n\r\nx")
+	answer := make([]byte, 12)
+	if _, err := io.ReadFull(c, answer); err != nil || string(answer) != "HTTP/1.1 502" {
+		t.Errorf("%q, %v", answer, err)
+	}
+}
+
 // TestDrippingBody: a client that sends a little now and then has as long as a
 // request has, and no engine is blamed for it.
 func TestDrippingBody(t *testing.T) {
