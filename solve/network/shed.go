@@ -24,17 +24,12 @@ func Serve(ctx context.Context, m *model.Problem) (servedRPS []float64, cuts []m
 	if err != nil {
 		return nil, nil, err
 	}
-	for e := range p.Engines {
-		if limit := p.Engines[e].Limit / p.flowUnit; limit > 0 {
-			p.sinks[e] = &smooth{limit: limit, pieces: []slopePiece{{hi: limit}}}
-		}
-	}
+	p.flatten()
 	if err := errors.Join(p.checkMinimums(), p.checkReach()); err != nil {
 		return nil, nil, err
 	}
 	full := slices.Clone(p.supply)
-	prices := make([]float64, len(p.Engines))
-	if cuts, err = p.shed(ctx, prices, p.cheapest(prices, longlist)); err != nil {
+	if cuts, err = p.shed(ctx); err != nil {
 		return nil, nil, err
 	}
 	servedRPS = make([]float64, len(p.Sources))
@@ -45,6 +40,21 @@ func Serve(ctx context.Context, m *model.Problem) (servedRPS []float64, cuts []m
 		}
 	}
 	return servedRPS, cuts, nil
+}
+
+// flatten makes load cost nothing up to the limit of work of each engine.
+func (p *program) flatten() {
+	sinks := make([]*smooth, len(p.Engines))
+	for e, sink := range p.sinks {
+		limit := p.Engines[e].Limit / p.flowUnit
+		if sink != nil {
+			limit = sink.limit
+		}
+		if limit > 0 {
+			sinks[e] = &smooth{limit: limit, pieces: []slopePiece{{hi: limit}}}
+		}
+	}
+	p.sinks = sinks
 }
 
 // shed takes from the supplies what cannot be served. Priority by priority,
@@ -59,12 +69,15 @@ func Serve(ctx context.Context, m *model.Problem) (servedRPS []float64, cuts []m
 // part is as large as can be, then the next (Fujishige, Lexicographically
 // optimal base of a polymatroid, 1980). That point is a flow with quadratic
 // costs on the bypass alone, which the simplex and the polish find exactly.
-func (p *program) shed(ctx context.Context, prices []float64, long *offers) ([]model.ShedCut, error) {
+func (p *program) shed(ctx context.Context) ([]model.ShedCut, error) {
+	prices := make([]float64, len(p.Engines))
+	long := p.cheapest(prices, longlist)
 	var cuts []model.ShedCut
 	side := make([]bool, p.rootNode()+1)
 	supply := slices.Clone(p.supply)
 	for _, priority := range p.priorities() {
 		level := p.withoutCosts()
+		level.flatten()
 		level.supply = slices.Clone(supply)
 		for s := range p.Sources {
 			if p.Sources[s].Priority < priority {

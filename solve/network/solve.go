@@ -49,11 +49,11 @@ func Solve(ctx context.Context, m *model.Problem, opts Options) (*model.Solution
 			return b.solution(nil), nil
 		}
 	}
-	prices, long := a.offers()
 	if !m.Shed {
+		_, long := a.offers()
 		return nil, p.explain(ctx, long)
 	}
-	cuts, err := p.shed(ctx, prices, long)
+	cuts, err := p.shed(ctx)
 	if err != nil {
 		return nil, err
 	}
