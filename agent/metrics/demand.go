@@ -1,6 +1,9 @@
 package metrics
 
 import (
+	"maps"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,11 +13,15 @@ import (
 // many requests, how long, and how many of one conversation. Fleet and cluster
 // are labels of these series, under names that no scrape configuration is
 // likely to use for its targets: Prometheus would rename a "cluster" of ours.
+//
+// It collects its series itself: there may be thousands of classes, and a
+// prometheus.Counter takes some 20 objects for its labels, which every garbage
+// collection would visit.
 type Demand struct {
-	offered *prometheus.CounterVec
-	tokens  *prometheus.CounterVec
-	reports *prometheus.CounterVec
-	keys    *keyCollector
+	keys *keyCollector
+
+	mu      sync.Mutex // never taken by a request
+	classes map[string]*ClassDemand
 }
 
 // TokenKind is what is counted in tokens.
@@ -46,20 +53,39 @@ var tokenSourceNames = [tokenSources]string{"usage", "estimate"}
 // the clock of the windows in which keys are counted.
 func (s *Set) NewDemand(fleet, cluster string, now func() time.Time) *Demand {
 	d := &Demand{
-		offered: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "irb_requests_offered_total",
-			Help: "POST requests of a class, shed ones included, retries of ours excluded; client_retry: the client says that it sent the request before.",
-		}, []string{"class", "attempt"}),
-		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "irb_tokens_total", Help: "Tokens of answered requests of which the number is known.",
-		}, []string{"class", "kind", "source"}),
-		reports: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "irb_token_reports_total", Help: "Answered requests that irb_tokens_total has the tokens of.",
-		}, []string{"class", "kind", "source"}),
-		keys: &keyCollector{now: now, classes: map[string]*keyWindows{}},
+		keys:    &keyCollector{now: now, classes: map[string]*keyWindows{}},
+		classes: map[string]*ClassDemand{},
 	}
-	s.inCluster(fleet, cluster).MustRegister(d.offered, d.tokens, d.reports, d.keys)
+	s.inCluster(fleet, cluster).MustRegister(d, d.keys)
 	return d
+}
+
+var (
+	descOffered = prometheus.NewDesc("irb_requests_offered_total",
+		"POST requests of a class, shed ones included, retries of ours excluded; client_retry: the client says that it sent the request before.",
+		[]string{"class", "attempt"}, nil)
+	descTokens = prometheus.NewDesc("irb_tokens_total",
+		"Tokens of answered requests of which the number is known.", []string{"class", "kind", "source"}, nil)
+	descReports = prometheus.NewDesc("irb_token_reports_total",
+		"Answered requests that irb_tokens_total has the tokens of.", []string{"class", "kind", "source"}, nil)
+)
+
+// Describe is for the registry.
+func (d *Demand) Describe(ch chan<- *prometheus.Desc) {
+	ch <- descOffered
+	ch <- descTokens
+	ch <- descReports
+}
+
+// Collect is for the registry. A class that is forgotten meanwhile is told once
+// more.
+func (d *Demand) Collect(ch chan<- prometheus.Metric) {
+	d.mu.Lock()
+	classes := maps.Clone(d.classes)
+	d.mu.Unlock()
+	for name, c := range classes {
+		c.collect(name, ch)
+	}
 }
 
 // inCluster registers series under the labels of an agent's fleet and cluster.
@@ -70,28 +96,38 @@ func (s *Set) inCluster(fleet, cluster string) prometheus.Registerer {
 // ClassDemand counts the demand of one class, looked up once: a request pays
 // for atomic operations only.
 type ClassDemand struct {
-	first, again prometheus.Counter
-	tokens       [tokenKinds][tokenSources]prometheus.Counter
-	reports      [tokenKinds][tokenSources]prometheus.Counter
+	first, again atomic.Int64
+	tokens       [tokenKinds][tokenSources]atomic.Int64
+	reports      [tokenKinds][tokenSources]atomic.Int64
 	keys         *keyWindows
 }
 
-// Class returns the counters of a class. They exist from then on, at 0: a
-// counter that is born with its first request hides that request from rates.
-func (d *Demand) Class(class string) *ClassDemand {
-	c := &ClassDemand{
-		first: d.offered.WithLabelValues(class, "first"),
-		again: d.offered.WithLabelValues(class, "client_retry"),
-		keys:  d.keys.class(class),
+func (c *ClassDemand) collect(class string, ch chan<- prometheus.Metric) {
+	tell := func(desc *prometheus.Desc, n *atomic.Int64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n.Load()), labels...)
 	}
+	tell(descOffered, &c.first, class, "first")
+	tell(descOffered, &c.again, class, "client_retry")
 	for kind := range tokenKinds {
 		for source := range tokenSources {
 			if kind == CachedTokens && source == FromEstimate {
 				continue // nobody can guess what a cache holds
 			}
-			c.tokens[kind][source] = d.tokens.WithLabelValues(class, tokenKindNames[kind], tokenSourceNames[source])
-			c.reports[kind][source] = d.reports.WithLabelValues(class, tokenKindNames[kind], tokenSourceNames[source])
+			tell(descTokens, &c.tokens[kind][source], class, tokenKindNames[kind], tokenSourceNames[source])
+			tell(descReports, &c.reports[kind][source], class, tokenKindNames[kind], tokenSourceNames[source])
 		}
+	}
+}
+
+// Class returns the counters of a class. They exist from then on, at 0: a
+// counter that is born with its first request hides that request from rates.
+func (d *Demand) Class(class string) *ClassDemand {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.classes[class]
+	if c == nil {
+		c = &ClassDemand{keys: d.keys.class(class)}
+		d.classes[class] = c
 	}
 	return c
 }
@@ -99,24 +135,23 @@ func (d *Demand) Class(class string) *ClassDemand {
 // Offered counts a request before anything else becomes of it.
 func (c *ClassDemand) Offered(key uint64, clientRetry bool) {
 	if clientRetry {
-		c.again.Inc()
+		c.again.Add(1)
 		return
 	}
-	c.first.Inc()
+	c.first.Add(1)
 	c.keys.add(key)
 }
 
 // Tokens counts the tokens of an answered request.
 func (c *ClassDemand) Tokens(kind TokenKind, source TokenSource, n int64) {
-	c.tokens[kind][source].Add(float64(n))
-	c.reports[kind][source].Inc()
+	c.tokens[kind][source].Add(n)
+	c.reports[kind][source].Add(1)
 }
 
 // Forget drops the series of a class that no snapshot names any more.
 func (d *Demand) Forget(class string) {
-	labels := prometheus.Labels{"class": class}
-	d.offered.DeletePartialMatch(labels)
-	d.tokens.DeletePartialMatch(labels)
-	d.reports.DeletePartialMatch(labels)
+	d.mu.Lock()
+	delete(d.classes, class)
+	d.mu.Unlock()
 	d.keys.forget(class)
 }

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -44,6 +45,19 @@ func TestDemand(t *testing.T) {
 	d.Forget("chat")
 	if strings.Contains(scrape(s), `class="chat"`) {
 		t.Error("series of a forgotten class are still there")
+	}
+}
+
+// Thousands of classes must not be tens of objects each for the garbage
+// collector, and a class that comes back goes on with the counters it has.
+func TestDemandIsSmall(t *testing.T) {
+	d := New(time.Now).NewDemand("f", "c", time.Now)
+	n := 0
+	if allocs := testing.AllocsPerRun(100, func() { n++; d.Class(strconv.Itoa(n)) }); allocs > 5 {
+		t.Errorf("%v objects for a class, want at most 5", allocs)
+	}
+	if c := d.Class("chat"); c != d.Class("chat") {
+		t.Error("a class has two sets of counters")
 	}
 }
 
