@@ -153,7 +153,9 @@ func (a *agent) openStatus(c *config.Config) error {
 		network := "tcp"
 		if path, ok := strings.CutPrefix(address, "unix:"); ok {
 			network, address = "unix", path
-			_ = os.Remove(path) // left by an agent that was killed
+			if info, err := os.Lstat(path); err == nil && info.Mode().Type() == os.ModeSocket {
+				_ = os.Remove(path) // left by an agent that was killed; else Listen says why
+			}
 		}
 		listen, err := net.Listen(network, address)
 		if err != nil {

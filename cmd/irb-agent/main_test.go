@@ -122,6 +122,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		{"status", "status_listen = \"127.0.0.1:0\"", "status_listen = \"" + taken.Addr().String() + "\"", "status_listen: ", false},
 		{"decisions", "poll_interval", "decision_log.path = \"none/decisions\"\npoll_interval", "decision_log.path: ", true},
 		{"state", "state_dir = \"state\"", "state_dir = \"agent.toml/state\"", "state folder: ", true},
+		{"debug", "/debug.sock", "/agent.toml", "debug_listen: ", false},
 		{"key", "trusted_keys", "trusted_key_files = [\"none.pub\"]\ntrusted_keys", "trusted_key_files: ", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -140,6 +141,9 @@ func TestWhatCannotBeOpened(t *testing.T) {
 				if code != exitUsage || !strings.HasPrefix(stderr.String(), "irb-agent: ") || !strings.Contains(stderr.String(), test.want) {
 					t.Errorf("%q: exit %d, %q, want %d and %q", args[0], code, stderr.String(), exitUsage, test.want)
 				}
+			}
+			if left, err := os.ReadFile(f.path("agent.toml")); err != nil || !bytes.Equal(left, text) {
+				t.Errorf("agent.toml is not what it was: %v", err)
 			}
 		})
 	}
