@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"github.com/irb-project/irb/agent/snapshot"
 	"github.com/irb-project/irb/solve/lp"
 	"github.com/irb-project/irb/solve/model"
-	"github.com/irb-project/irb/solve/profile"
 	"github.com/irb-project/irb/solve/proof"
 )
 
@@ -144,150 +142,4 @@ func contradicts(f *model.Fleet) bool {
 		}
 	}
 	return false
-}
-
-// oddFleet makes a fleet of a few engines and sources in which everything that a
-// policy can say happens now and then. Its numbers are few, so that limits, ties
-// and contradictions are frequent.
-func oddFleet(r *rand.Rand) *model.Fleet {
-	chance := func(p float64) bool { return r.Float64() < p }
-	pick := func(of ...float64) float64 { return of[r.IntN(len(of))] }
-	f := &model.Fleet{Policy: model.Policy{
-		Fleet: "odd", MaxUtilization: pick(0.5, 0.75, 0.9), OutputTokenWork: 4, RoundTrips: pick(0, 1, 2),
-		Reference: &model.Tokens{Prompt: 1024, Output: 256}, Shed: chance(0.5), FailureDomain: []string{"region", "zone"}[r.IntN(2)],
-		Work: []model.WorkKind{model.WorkAuto, model.WorkSingle, model.WorkSplit}[r.IntN(3)],
-	}}
-	if chance(0.2) {
-		f.Policy.TTFTLimitMs = 150
-	}
-	f.Profiles = []profile.Spec{
-		{Name: "table", PromptTokens: 1024, OutputTokens: 256, Utilization: []float64{0, 0.25, 0.5, 0.75, 1}, TTFTMs: []float64{80, 85, 100, 140, 400}, TBOTMs: []float64{12, 13, 15, 18, 30}},
-		{Name: "ps", PromptTokens: 1024, OutputTokens: 256, TTFTMs: []float64{70}, TBOTMs: []float64{9}, Queueing: "ps"},
-		{Name: "flat", PromptTokens: 1024, OutputTokens: 256, TTFTMs: []float64{60}, TBOTMs: []float64{8}, Queueing: "none"},
-	}
-	regions := 1 + r.IntN(4)
-	region := func() string { return fmt.Sprintf("r%d", r.IntN(regions)) }
-	var capacity float64
-	for e := range 1 + r.IntN(6) {
-		engine := model.Engine{
-			Name: fmt.Sprintf("e%d", e), Region: region(), Endpoints: []string{fmt.Sprintf("http://192.0.2.1:%d", 8000+e)},
-			Profile: f.Profiles[r.IntN(3)].Name, CapacityRPS: pick(8, 8, 16, 32), Health: pick(1, 1, 1, 1, 0.5, 0),
-			Labels: map[string]string{"zone": []string{"eu", "us"}[r.IntN(2)]},
-		}
-		if chance(0.1) {
-			engine.MaxContextTokens = 1500
-		}
-		if chance(0.7) {
-			engine.Capabilities = []string{"tools"}
-		}
-		if e > 0 && chance(0.3) { // a twin
-			twin := f.Engines[e-1]
-			twin.Name, twin.Endpoints = engine.Name, engine.Endpoints
-			engine = twin
-		}
-		f.Engines = append(f.Engines, engine)
-		capacity += engine.CapacityRPS * engine.Health * f.Policy.MaxUtilization
-	}
-	for c := range 1 + r.IntN(3) {
-		class := model.Class{Name: fmt.Sprintf("class%d", c), Priority: r.IntN(2)}
-		if chance(0.2) {
-			class.Residency = map[string][]string{"zone": {"eu"}}
-		}
-		if chance(0.2) {
-			class.Requires = []string{"tools"}
-		}
-		if chance(0.2) {
-			class.MaxShare = pick(0.25, 0.5, 0.75)
-		}
-		if chance(0.2) {
-			class.MaxDomainShare = pick(0.5, 0.75)
-		}
-		f.Policy.Classes = append(f.Policy.Classes, class)
-	}
-	clusters := 1 + r.IntN(4)
-	for c := range clusters {
-		f.Latency.From = append(f.Latency.From, fmt.Sprintf("c%d", c))
-	}
-	for i := range regions {
-		f.Latency.To = append(f.Latency.To, fmt.Sprintf("r%d", i))
-	}
-	for range clusters * regions {
-		f.Latency.RTTMs = append(f.Latency.RTTMs, float32(pick(2, 2, 40, 80, 80, 120)))
-	}
-	if chance(0.2) {
-		f.Latency.RTTMs[r.IntN(len(f.Latency.RTTMs))] = float32(math.NaN())
-	}
-	load := pick(0.25, 0.5, 0.5, 0.75, 1, 1.25)
-	var parts float64
-	for _, cluster := range f.Latency.From {
-		for _, class := range f.Policy.Classes {
-			if chance(0.2) {
-				continue
-			}
-			d := model.Demand{
-				Cluster: cluster, Class: class.Name, RPS: pick(0, 1, 1, 2, 4), PromptTokens: pick(1024, 1024, 512, 2048), OutputTokens: pick(256, 256, 64),
-				CachedFraction: pick(0, 0, 0.5), RequestsPerKey: pick(1, 4),
-			}
-			parts += d.RPS * ((1-d.CachedFraction)*d.PromptTokens + 4*d.OutputTokens) / 2048
-			f.Demand = append(f.Demand, d)
-		}
-	}
-	if parts == 0 {
-		f.Demand = []model.Demand{{Cluster: "c0", Class: "class0", RPS: 1, PromptTokens: 1024, OutputTokens: 256, RequestsPerKey: 1}}
-		parts = 1
-	}
-	for i := range f.Demand {
-		f.Demand[i].RPS *= load * max(1, capacity) / parts
-	}
-	oddRules(f, r, region)
-	if chance(0.2) {
-		scale(f, math.Pow(10, float64(r.IntN(19)-9)))
-	}
-	return f
-}
-
-// scale multiplies all rates.
-func scale(f *model.Fleet, by float64) {
-	for i := range f.Demand {
-		f.Demand[i].RPS *= by
-	}
-	for i := range f.Engines {
-		f.Engines[i].CapacityRPS *= by
-	}
-	for i := range f.Policy.Caps {
-		f.Policy.Caps[i].MaxRPS *= by
-	}
-}
-
-func oddRules(f *model.Fleet, r *rand.Rand, region func() string) {
-	chance := func(p float64) bool { return r.Float64() < p }
-	share := func(of ...float64) *float64 { return &of[r.IntN(len(of))] }
-	for i := range r.IntN(4) {
-		rule := model.Rule{Name: fmt.Sprintf("rule %d (policy.toml:%d)", i+1, 10*i+5)}
-		if chance(0.7) {
-			rule.Cluster = f.Latency.From[r.IntN(len(f.Latency.From))]
-		}
-		if chance(0.5) {
-			rule.Class = f.Policy.Classes[r.IntN(len(f.Policy.Classes))].Name
-		}
-		if rule.Engine = f.Engines[r.IntN(len(f.Engines))].Name; chance(0.4) {
-			rule.Engine, rule.Region = "", region()
-		}
-		switch r.IntN(4) {
-		case 0:
-			rule.Forbid = true
-		case 1:
-			rule.MinShare = share(0, 0.125, 0.25, 1)
-		default:
-			rule.MaxShare = share(0, 0.25, 0.5, 1)
-		}
-		f.Policy.Rules = append(f.Policy.Rules, rule)
-	}
-	for i := range r.IntN(3) {
-		c := model.Cap{Name: fmt.Sprintf("cap %d (policy.toml:%d)", i+1, 10*i+100), MaxRPS: *share(0, 4, 8, 16)}
-		if c.Engine = f.Engines[r.IntN(len(f.Engines))].Name; chance(0.5) {
-			c.Engine, c.Region = "", region()
-		}
-		f.Policy.Caps = append(f.Policy.Caps, c)
-	}
 }
