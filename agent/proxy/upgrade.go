@@ -95,7 +95,7 @@ func (u *upgrades) closeAll() {
 
 // upgrade joins the client's connection with the engine's until either ends.
 // There is no limit on silence: a realtime session may pause as long as both
-// sides wish.
+// sides wish. A client that does not take what is sent to it has ended it.
 func (x *exchange) upgrade(t *try, resp *http.Response) *failure {
 	defer t.end()
 	defer resp.Body.Close()
@@ -127,7 +127,7 @@ func (x *exchange) upgrade(t *try, resp *http.Response) *failure {
 		ended <- struct{}{}
 	}()
 	go func() {
-		_, _ = io.Copy(conn, engine)
+		_, _ = io.Copy(&patientWriter{conn, x}, engine)
 		ended <- struct{}{}
 	}()
 	<-ended
@@ -136,6 +136,20 @@ func (x *exchange) upgrade(t *try, resp *http.Response) *failure {
 	<-ended
 	x.outcome = metrics.OK
 	return nil
+}
+
+// patientWriter gives the client as long for each write as for one of an answer: a
+// client that does not read must not hold a session of the engine for ever.
+type patientWriter struct {
+	conn net.Conn
+	x    *exchange
+}
+
+func (w *patientWriter) Write(p []byte) (int, error) {
+	if err := w.conn.SetWriteDeadline(w.x.proxy.now().Add(w.x.writeTimeout)); err != nil {
+		return 0, err
+	}
+	return w.conn.Write(p)
 }
 
 // engineAddress is where an upgraded connection leads; not valid if that is not

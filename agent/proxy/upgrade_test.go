@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // upgrading is an engine that echoes what comes over a WebSocket.
@@ -155,6 +156,35 @@ func TestUpgrade(t *testing.T) {
 	r.proxy.Close()
 	if _, err := reader.ReadByte(); err == nil {
 		t.Error("the connection outlives Close")
+	}
+	r.idle()
+}
+
+// TestUpgradeToAClientThatDoesNotRead ends, at the engine too.
+func TestUpgradeToAClientThatDoesNotRead(t *testing.T) {
+	ended := make(chan error, 1)
+	e := engine(t, func(w http.ResponseWriter, r *http.Request) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		_, err = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		for piece := make([]byte, 1<<20); err == nil; {
+			_, err = c.Write(piece)
+		}
+		ended <- err
+	})
+	r := start(t, fleet(named("a", e)), "[timeouts]\nclient_write = \"50ms\"\n")
+	_, _, resp := r.upgrade(websocket)
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(resp.Status)
+	}
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("the engine still sends")
 	}
 	r.idle()
 }
