@@ -13,7 +13,9 @@ import (
 var errNotPolished = errors.New("network: optimum not reached in the rounds allowed")
 
 const (
-	// roundTolerance is that of the first round, in typical costs.
+	// roughTolerance ends the pivots on shortlists, roundTolerance those of the
+	// first round; both in typical costs.
+	roughTolerance = 1e-2
 	roundTolerance = 1e-4
 	maxRounds      = 40
 	// finalTolerance is how negative a reduced cost may be at the end: the
@@ -31,6 +33,15 @@ func (b *builder) run(ctx context.Context, tries int) error {
 	}
 	b.polish(tries)
 	b.regrid(startShrink)
+	return b.rounds(ctx)
+}
+
+// runRough does so where rows are short and prices of the start are rough: pivots
+// on the shortlists first, then all pairs.
+func (b *builder) runRough(ctx context.Context) error {
+	if err := b.optimize(ctx, roughTolerance*b.typical, false); err != nil {
+		return err
+	}
 	return b.rounds(ctx)
 }
 

@@ -104,6 +104,9 @@ func (a *attempts) solve(ctx context.Context) (*builder, error) {
 	b := newBuilder(a.program, false, nil)
 	b.progress = a.progress
 	b.start(prices, long)
+	if a.isCool() {
+		return b, b.runRough(ctx)
+	}
 	return b, b.run(ctx, coldTries)
 }
 
