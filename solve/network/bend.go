@@ -95,3 +95,34 @@ func (s *stay) segment(y float64, above bool) (lo, hi, slope float64, ok bool) {
 	}
 	return s.kept, s.limit, s.above, true
 }
+
+// regrid puts the breakpoints of every smooth arc around where its flow is, the
+// nearest ones step away: for an arc outside the tree also on it; for one in
+// the tree not, so that its slope is its marginal.
+//
+// It reports whether that is as fine as grids get.
+func (b *builder) regrid(shrink float64) (finest bool) {
+	finest = true
+	for _, a := range b.smooth {
+		g := b.state[a].cost.(*grid)
+		g.even, g.on = false, !b.inTree(a)
+		g.step *= shrink
+		if least := finestGrid * g.limit; g.step > least {
+			finest = false
+		} else {
+			g.step = least
+		}
+		g.origin = b.state[a].flow
+		if g.on {
+			b.rest(a)
+		} else {
+			b.join(a, true)
+		}
+	}
+	b.reprice()
+	return finest
+}
+
+// finestGrid is the least step in parts of the limit; a finer one would be
+// rounding.
+const finestGrid = 1e-9

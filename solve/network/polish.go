@@ -263,83 +263,8 @@ func (p *polisher) moveTo(part []float64) {
 	}
 }
 
-// exchangeAt takes the blocked arc above v from the tree and puts in the
-// smooth arc that leaves from below v whose flow would change the most.
-func (p *polisher) exchangeAt(c int, v int32) {
-	a := p.nodes[v].pred
-	st := &p.state[a]
-	lo, hi := p.span(a)
-	if st.flow-lo < hi-st.flow {
-		st.flow = lo
-	} else {
-		st.flow = hi
-	}
-	below := make([]bool, len(p.nodes))
-	for u, n := v, p.nodes[v].size; n > 0; n-- {
-		below[u] = true
-		u = p.thread[u]
-	}
-	best := p.mostChanged(p.out[c], below)
-	if best < 0 {
-		best = p.mostChanged(p.curved, below) // those within the component too
-	}
-	if best < 0 {
-		return
-	}
-	p.rehang(v, p.arcs[best].tail, p.arcs[best].head, best)
-	p.rest(a)
-	p.join(best, true)
-}
-
-// mostChanged returns the arc outside the tree that leaves from below to
-// elsewhere whose flow would change the most, or -1.
-func (p *polisher) mostChanged(arcs []int32, below []bool) int32 {
-	best, most := int32(-1), 0.0
-	for _, a := range arcs {
-		if !below[p.arcs[a].tail] || below[p.arcs[a].head] || p.inTree(a) {
-			continue
-		}
-		lo, hi, _ := p.smoothOf(a).load(p.drop(a))
-		if d := max(lo-p.state[a].flow, p.state[a].flow-hi); d > most {
-			best, most = a, d
-		}
-	}
-	return best
-}
-
 func (p *polisher) setPrices() {
 	for v := range p.nodes {
 		p.graph.prices[v] = p.nodePrice(int32(v))
 	}
 }
-
-// regrid puts the breakpoints of every smooth arc around where its flow is, the
-// nearest ones step away: for an arc outside the tree also on it; for one in
-// the tree not, so that its slope is its marginal.
-//
-// It reports whether that is as fine as grids get.
-func (b *builder) regrid(shrink float64) (finest bool) {
-	finest = true
-	for _, a := range b.smooth {
-		g := b.state[a].cost.(*grid)
-		g.even, g.on = false, !b.inTree(a)
-		g.step *= shrink
-		if least := finestGrid * g.limit; g.step > least {
-			finest = false
-		} else {
-			g.step = least
-		}
-		g.origin = b.state[a].flow
-		if g.on {
-			b.rest(a)
-		} else {
-			b.join(a, true)
-		}
-	}
-	b.reprice()
-	return finest
-}
-
-// finestGrid is the least step in parts of the limit; a finer one would be
-// rounding.
-const finestGrid = 1e-9
