@@ -231,10 +231,10 @@ func (r *Reloader) examine(file []byte, allowExpired bool) (next *candidate, eve
 	rules := snapshot.Rules{
 		Fleet: r.options.Fleet, Cluster: r.options.Cluster, Trusted: *r.trusted.Load(), Now: now,
 		HighestSequence: r.highest.sequence, HighestDigest: r.highest.digest, AllowExpired: allowExpired,
+		Pause: r.pacer.Pause,
 	}
 	if s := r.Serving(); s != nil {
 		rules.ServingSequence = s.Snapshot.Sequence
-		rules.Pause = r.pacer.Pause // there are requests
 	}
 	accepted, err := snapshot.Accept(file, rules)
 	var refusal *snapshot.Refusal
@@ -246,7 +246,9 @@ func (r *Reloader) examine(file []byte, allowExpired bool) (next *candidate, eve
 		event.Result = Unchanged
 		return nil, event
 	}
+	r.pacer.Pause()
 	table, err := r.options.Build(accepted.Snapshot)
+	r.pacer.Pause()
 	if err != nil {
 		event.Result, event.Err = BuildFailed, fmt.Errorf("snapshot %d refused: %w", event.Sequence, err)
 		return nil, event

@@ -82,7 +82,11 @@ func (w *watcher) refresh() error {
 		if err != nil {
 			continue // gone since; its parent tells when it is back
 		}
-		if err := w.fs.Add(folder); err != nil {
+		err = w.fs.Add(folder)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // gone just now
+		}
+		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("watch %s: %w", folder, err))
 			continue
 		}
