@@ -160,7 +160,7 @@ func (x *exchange) replayable() bool {
 	case x.upload != nil:
 		return !x.upload.touched.Load()
 	case x.body != nil:
-		return !x.body.gone.Load()
+		return !x.body.gone.Load() && !x.body.once.Load()
 	}
 	return true
 }

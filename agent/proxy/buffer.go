@@ -57,6 +57,7 @@ type bodyBuffer struct {
 	reserved int64
 	refs     atomic.Int32
 	gone     atomic.Bool // the request has let go: no retry
+	once     atomic.Bool // it is read by an attempt that will be the only one
 	pool     *bodyPool
 }
 
@@ -179,7 +180,10 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 	if len(r.rest) == 0 || r.buffer == nil {
 		return 0, io.EOF
 	}
-	r.begun = true
+	if !r.begun {
+		r.begun = true
+		r.buffer.once.Store(r.once)
+	}
 	n := copy(p, r.rest)
 	r.rest = r.rest[n:]
 	return n, nil

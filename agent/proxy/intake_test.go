@@ -462,6 +462,9 @@ func TestBodyBuffer(t *testing.T) {
 		once := random.IntN(2) == 0
 		r := b.reader(once)
 		got, _ := io.ReadAll(r)
+		if b.once.Load() != (once && size > 0) { // known before the reader is closed
+			t.Fatalf("once is %v, want %v", b.once.Load(), once)
+		}
 		if !bytes.Equal(got, want) {
 			t.Fatal("read something else")
 		}
