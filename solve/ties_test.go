@@ -2,6 +2,7 @@ package solve
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -73,6 +74,39 @@ func TestSentencesNameFew(t *testing.T) {
 			for _, w := range source.Weights {
 				if !strings.Contains(w.Text, " and 15 more") || len(w.Text) > 400 {
 					t.Errorf("%s: %s", w.Engine, w.Text)
+				}
+			}
+		}
+	}
+}
+
+// Whoever has a choice among engines that cost the same sends nothing to one
+// that is fuller than another, unless delay begins on that one.
+func TestTiesAreLevelled(t *testing.T) {
+	const free = 0.5
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		fleet := alike(t, "fleet = \"t\"\n", "cluster,rps\nus-east,30\nus-west,15\n", free)
+		for i := range 1 + random.IntN(5) {
+			copyEngine(fleet, random.IntN(2), fmt.Sprintf("copy-%d", i))
+			fleet.Engines[len(fleet.Engines)-1].CapacityRPS = 10 + 90*random.Float64()
+		}
+		for i := range random.IntN(4) {
+			fleet.Policy.Rules = append(fleet.Policy.Rules, model.Rule{
+				Name: fmt.Sprint("rule ", i), Cluster: fleet.Demand[random.IntN(2)].Cluster,
+				Engine: fleet.Engines[1+random.IntN(len(fleet.Engines)-1)].Name, Forbid: true,
+			})
+		}
+		p := plan(t, fleet, nil)
+		for s := range p.Sources {
+			for _, f := range p.Reader.Flows(s) {
+				used := int(p.Col[f.Pair])
+				for k := p.Row[s]; k < p.Row[s+1]; k++ {
+					other := int(p.Col[k])
+					v := p.Reader.Utilization(other)
+					if p.Reader.Utilization(used) > v+1e-9 && v < free-1e-9 {
+						t.Errorf("seed %d: %s uses %s at %v, not %s at %v", seed, p.Sources[s].Cluster, p.Engines[used].Name, p.Reader.Utilization(used), p.Engines[other].Name, v)
+					}
 				}
 			}
 		}
