@@ -3,6 +3,7 @@ package explain
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -72,19 +73,20 @@ func FindBreakEvens(ctx context.Context, fleet *model.Fleet, opts solve.Options,
 	at := slices.IndexFunc(fleet.Engines, func(e model.Engine) bool { return e.Name == engine })
 	p := pairSearch{opts: opts, demand: demand, engine: engine, used: out.RPS > usedShare*fleet.Demand[demand].RPS}
 	rps, capacity := fleet.Demand[demand].RPS, fleet.Engines[at].CapacityRPS
+	first := guess(ctx, plan, row, node)
 	searches := []parameter{ // round trips are kept in single precision
-		{"round trip", "ms", rtt, 1e6, max(1, rtt/16), max(1e-4, 1e-6*rtt), func(v float64) *model.Fleet {
+		{"round trip", "ms", rtt, 1e6, max(1, rtt/16), first.roundTripMs, max(1e-4, 1e-6*rtt), func(v float64) *model.Fleet {
 			f := *fleet
 			f.Latency = setRoundTrip(fleet.Latency, fleet, cluster, engine, v)
 			return &f
 		}},
-		{"demand", "req/s", rps, 64 * rps, rps / 16, 1e-6 * rps, func(v float64) *model.Fleet {
+		{"demand", "req/s", rps, 64 * rps, rps / 16, [2]float64{}, 1e-6 * rps, func(v float64) *model.Fleet {
 			f := *fleet
 			f.Demand = slices.Clone(fleet.Demand)
 			f.Demand[demand].RPS = v
 			return &f
 		}},
-		{"capacity", "req/s", capacity, 64 * capacity, capacity / 16, 1e-6 * capacity, func(v float64) *model.Fleet {
+		{"capacity", "req/s", capacity, 64 * capacity, capacity / 16, first.capacityRPS, 1e-6 * capacity, func(v float64) *model.Fleet {
 			f := *fleet
 			f.Engines = slices.Clone(fleet.Engines)
 			f.Engines[at].CapacityRPS = v
@@ -107,9 +109,10 @@ func FindBreakEvens(ctx context.Context, fleet *model.Fleet, opts solve.Options,
 type parameter struct {
 	of, unit string
 	now      float64
-	hi       float64 // of the search; the low end is 0
-	step     float64 // the first
-	within   float64 // how closely a flip is found
+	hi       float64    // of the search; the low end is 0
+	step     float64    // the first
+	guess    [2]float64 // how far down and up the first flip may be; 0: no guess
+	within   float64    // how closely a flip is found
 	with     func(v float64) *model.Fleet
 }
 
@@ -149,16 +152,35 @@ func (p pairSearch) state(ctx context.Context, f *model.Fleet) (state, error) {
 	return flipped, nil
 }
 
-// search steps away from the present value, by twice as much each time, until
-// the state changes, and then halves the last step.
+// distances are how far from the present value to look: around the guess, if
+// there is one, and then twice as far each time.
+func (v parameter) distances(up bool) iter.Seq[float64] {
+	return func(yield func(float64) bool) {
+		step, guess := v.step, v.guess[0]
+		if up {
+			guess = v.guess[1]
+		}
+		if guess > v.within {
+			if !yield(guess*(1-guessWidth)) || !yield(guess*(1+guessWidth)) {
+				return
+			}
+			step = 2 * guess
+		}
+		for yield(step) {
+			step *= 2
+		}
+	}
+}
+
+// search steps away from the present value until the state changes, and then
+// halves the last step.
 func (p pairSearch) search(ctx context.Context, v parameter, up bool) (Flip, error) {
 	flip := Flip{Of: v.of, Unit: v.unit, Now: v.now, Up: up, Before: v.now}
-	step := v.step
-	end, found := v.now, same
-	for found == same {
-		next := max(0, v.now-step)
+	end := v.now
+	for distance := range v.distances(up) {
+		next := max(0, v.now-distance)
 		if up {
-			next = min(v.hi, v.now+step)
+			next = min(v.hi, v.now+distance)
 		}
 		if next == end { // the end of the range
 			flip.End = fmt.Sprintf("none up to %s %s", figure.Rate(next), v.unit)
@@ -167,14 +189,16 @@ func (p pairSearch) search(ctx context.Context, v parameter, up bool) (Flip, err
 			}
 			return flip, nil
 		}
-		var err error
-		if found, err = p.state(ctx, v.with(next)); err != nil {
+		found, err := p.state(ctx, v.with(next))
+		if err != nil {
 			return flip, err
 		}
 		flip.Before, end = end, next
-		step *= 2
+		if found != same {
+			return p.halve(ctx, v, flip, end, found)
+		}
 	}
-	return p.halve(ctx, v, flip, end, found)
+	return flip, nil
 }
 
 // halve narrows the change of state down between flip.Before and end.

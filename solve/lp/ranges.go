@@ -18,11 +18,16 @@ import (
 const rangeSpan = 0.4
 
 // Ranges asks CLP how far the latency of each pair near the plan and the limit
-// of each full engine may change before its basis does.
-func Ranges(ctx context.Context, p *model.Problem, s *model.Solution) (*Ranging, error) {
+// of each full engine may change before its basis does. All pairs of source count
+// as near.
+func Ranges(ctx context.Context, p *model.Problem, s *model.Solution, source int) (*Ranging, error) {
 	g := rows.New(p, s.ServedRPS)
+	near := nearby(g, s)
+	for k := p.Row[source]; k < p.Row[source+1]; k++ {
+		near[k] = true
+	}
 	grids := gridsAround(g, s, func(r *rows.Row, load float64) []float64 { return focusedGrid(r, load, rangeSpan*r.Max) })
-	m := newMaster(g, listed(nearby(g, s)), grids)
+	m := newMaster(g, listed(near), grids)
 	if err := m.solve(ctx); err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func TestRangesTwoRegions(t *testing.T) {
 	if price := sol.EnginePrice[0] * refWork; math.Abs(price-63) > 1e-6 {
 		t.Errorf("limit price of a-1 is %v ms per reference request, want 63", price)
 	}
-	r, err := Ranges(ctx, p, sol)
+	r, err := Ranges(ctx, p, sol, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,4 +23,6 @@ func Judge(context.Context, *model.Problem, *model.Solution) (Verdict, error) {
 }
 
 // Ranges returns ErrNoCLP.
-func Ranges(context.Context, *model.Problem, *model.Solution) (*Ranging, error) { return nil, ErrNoCLP }
+func Ranges(context.Context, *model.Problem, *model.Solution, int) (*Ranging, error) {
+	return nil, ErrNoCLP
+}
