@@ -170,7 +170,8 @@ func (c *smooth) meet(p, y, t float64) float64 {
 		return p // not near any source: nothing tells how far
 	}
 	logY := math.Log(y)
-	for q := p; ; {
+	q := p
+	for range meetSteps {
 		load, _, growth := c.load(q)
 		h, slope := math.Inf(-1), 1.0
 		if load > 0 {
@@ -190,7 +191,11 @@ func (c *smooth) meet(p, y, t float64) float64 {
 		}
 		q = next
 	}
+	return q
 }
+
+// meetSteps is more than halving a bracket of softReach temperatures takes.
+const meetSteps = 64
 
 // level shifts prices of all engines by what makes their loads together take a
 // total.
