@@ -142,6 +142,7 @@ func (x *exchange) run() *answer {
 	if refusal := x.intake(); refusal != nil {
 		return refusal
 	}
+	x.nameResponse()
 	if refusal := x.classify(); refusal != nil {
 		return refusal
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/irb-project/irb/agent/body"
 	"github.com/irb-project/irb/agent/pick"
 )
 
@@ -68,6 +69,21 @@ func (x *exchange) remember(at attempt, head []byte) {
 	}
 	if id := responseID(head); len(id) > 0 {
 		x.proxy.responses.store(pick.Material(string(id)), served{x.plan.engineName(at.engine), at.endpoint.id})
+	}
+}
+
+// nameResponse makes a request whose path names a response (to read, cancel or
+// delete it) one that only the engine that made the response can answer.
+func (x *exchange) nameResponse() {
+	_, rest, found := strings.Cut(x.request.URL.Path, "/responses/")
+	if !found || x.facts.Stateful {
+		return
+	}
+	if id, _, _ := strings.Cut(rest, "/"); strings.HasPrefix(id, "resp") {
+		x.facts.Stateful, x.facts.Previous = true, pick.Material(id)
+		if x.facts.Affinity.Source == body.SourceNone {
+			x.facts.Affinity = body.Affinity{Source: body.SourceResponse, Material: x.facts.Previous}
+		}
 	}
 }
 

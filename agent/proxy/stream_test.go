@@ -508,6 +508,15 @@ func TestStateful(t *testing.T) {
 		if got := field(keyed, "engine"); got != engine {
 			t.Fatalf("response %s of %s was gone on from at %s under a cache key", id, engine, got)
 		}
+		for _, way := range []struct{ method, path string }{{"GET", ""}, {"POST", "/cancel"}, {"GET", "/input_items"}, {"DELETE", ""}} {
+			resp, err := r.do(context.Background(), way.method, "/v1/responses/"+id+way.path, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := field(read(t, resp), "engine"); got != engine {
+				t.Fatalf("%s %s of response %s went to %s, which %s made", way.method, way.path, id, got, engine)
+			}
+		}
 		if engine == "a" {
 			last = id
 		}
