@@ -17,8 +17,8 @@ const (
 
 	// A rough round ends at roughGap, likewise in units of worth. Rough rounds
 	// end when less than roughMissing of the pairs were missing.
-	roughGap     = 0.01
-	roughMissing = 0.01
+	roughGap     = 0.02
+	roughMissing = 0.1
 	maxRough     = 8
 
 	// Margins of a pair's price to its source's, as parts of a typical price:
