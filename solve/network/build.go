@@ -29,7 +29,7 @@ func newBuilder(p *program, flowOnly bool, fairTo *int) *builder {
 		active: make([]uint64, (p.Pairs()+63)/64), progress: func(string) {}}
 	switch {
 	case fairTo != nil:
-		b.bigPrice = 4
+		b.bigPrice = 4 // above 1, what refusing all of a source costs
 	case flowOnly:
 		b.bigPrice = 1
 	default:
@@ -39,10 +39,6 @@ func newBuilder(p *program, flowOnly bool, fairTo *int) *builder {
 	n := int(p.rootNode())
 	b.graph.reserve(2*n + 2*shortlist*len(p.Sources))
 	b.ownArc, b.bypass = make([]int32, n), make([]int32, n)
-	b.bigPrice = 1
-	if !flowOnly {
-		b.bigPrice = 8 * p.dearest
-	}
 	for v := range int32(n) {
 		b.ownArc[v], b.bypass[v] = -1, -1
 	}
@@ -79,22 +75,31 @@ func newBuilder(p *program, flowOnly bool, fairTo *int) *builder {
 // shortPart returns which part of the supply of the sources of a priority all
 // limits together leave no room for.
 func (p *program) shortPart(priority int) float64 {
-	over, supply := 0.0, 0.0
+	supply := 0.0
 	for s := range p.Sources {
-		over += p.supply[s]
 		if p.Sources[s].Priority == priority {
 			supply += p.supply[s]
-		}
-	}
-	for _, sink := range p.sinks {
-		if sink != nil {
-			over -= sink.limit
 		}
 	}
 	if supply <= 0 {
 		return 0
 	}
-	return min(1, max(0, over/supply))
+	return min(1, max(0, p.over()/supply))
+}
+
+// over returns how much more supply there is than all engines may take, < 0 if
+// there is less.
+func (p *program) over() float64 {
+	total := 0.0
+	for _, s := range p.supply {
+		total += s
+	}
+	for _, sink := range p.sinks {
+		if sink != nil {
+			total -= sink.limit
+		}
+	}
+	return total
 }
 
 // addBypass appends the arc from node v past everything. To be fair to the
@@ -129,12 +134,8 @@ func (b *builder) addPair(s int32, k int, flow float64) int32 {
 	tail, head := b.tail(s, k), b.engine(b.Col[k])
 	slope, upper := b.CostMs[k]*b.perWork[s], b.upper(s, k)
 	if !b.flowOnly && b.Stay != nil && b.Stay[k] > 0 {
-		kept := b.Stay[k]
-		if b.Lower != nil {
-			kept -= b.Lower[k]
-		}
+		kept := (b.Stay[k] - b.lower(k)) * b.perRPS[s]
 		penalty := max(churnTie*b.final, b.StayPenaltyMs[k]*b.perWork[s])
-		kept *= b.perRPS[s]
 		switch {
 		case kept >= upper:
 			slope -= penalty

@@ -48,11 +48,15 @@ func (p *program) upper(s int32, k int) float64 {
 	if p.Upper == nil {
 		return math.Inf(1)
 	}
-	u := p.Upper[k]
-	if p.Lower != nil {
-		u -= p.Lower[k]
+	return max(0, (p.Upper[k]-p.lower(k))*p.perRPS[s])
+}
+
+// lower returns the least that pair k takes, in req/s.
+func (p *program) lower(k int) float64 {
+	if p.Lower == nil {
+		return 0
 	}
-	return max(0, u*p.perRPS[s])
+	return p.Lower[k]
 }
 
 func newProgram(m *model.Problem) (*program, error) {

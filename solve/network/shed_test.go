@@ -10,6 +10,23 @@ import (
 	"github.com/irb-project/irb/solve/model"
 )
 
+// Minimums come before any demand, however little of it can be served: what is
+// refused costs less than what nothing may refuse.
+func TestServeBesideMinimums(t *testing.T) {
+	for _, limit := range []float64{1e-3, 3, 7.7, 10, 1e3} {
+		for _, rps := range []float64{1, 100, 1e4, 1e6, 1e9} {
+			for _, part := range []float64{1, 0.999999999, 0.9} {
+				p := problem([]float64{limit, 5}, demand{0, limit, []int32{0}}, demand{0, rps, []int32{0}}, demand{1, rps / 3, both()})
+				p.Lower = []float64{part * limit, 0, 0, 0}
+				p.Upper = []float64{math.Inf(1), math.Inf(1), math.Inf(1), math.Inf(1)}
+				if _, _, err := Serve(context.Background(), p); err != nil {
+					t.Errorf("limit %g, demand %g, minimum %g of the limit: %v", limit, rps, part, err)
+				}
+			}
+		}
+	}
+}
+
 // demand is one source of a test: what it wants and the engines it may use.
 type demand struct {
 	priority int

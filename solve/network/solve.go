@@ -41,7 +41,7 @@ func Solve(ctx context.Context, m *model.Problem, opts Options) (*model.Solution
 	}
 	a := &attempts{program: p, progress: opts.Progress, start: opts.Start}
 	var b *builder
-	if !m.Shed || !p.overfull() {
+	if !m.Shed || p.isSlack(p.over()) {
 		if b, err = a.solve(ctx); err != nil {
 			return nil, err
 		}
@@ -121,20 +121,6 @@ func (a *attempts) solveFrom(ctx context.Context, plan []model.Flow) (*builder, 
 // isSlack reports whether a flow is what rounding may leave over.
 func (p *program) isSlack(flow float64) bool {
 	return flow <= bypassSlack*float64(len(p.Sources))
-}
-
-// overfull reports whether there is more supply than all engines may take.
-func (p *program) overfull() bool {
-	total := 0.0
-	for _, s := range p.supply {
-		total += s
-	}
-	for _, sink := range p.sinks {
-		if sink != nil {
-			total -= sink.limit
-		}
-	}
-	return !p.isSlack(total)
 }
 
 // explain returns the error of a program whose demand cannot all be served.
