@@ -49,7 +49,7 @@ const (
 type cooler struct {
 	*program
 	prices []float64
-	total  float64 // supply of all sources
+	total  float64 // of all loads
 
 	// Near pairs, those of source sources[i] from first[i] on.
 	sources []int32
@@ -59,7 +59,7 @@ type cooler struct {
 	cost    []float64
 	flow    []float64 // the soft choices
 
-	load, excess, growth []float64 // per engine: of the choices, what marginals ask for beyond it, growth of that
+	load, excess, growth []float64 // per engine: what it gets, what marginals ask for beyond it, growth of that
 	step, at             []float64
 	matrix               stepMatrix
 }
@@ -78,7 +78,7 @@ func (p *program) cool(prices []float64) []model.Flow {
 	m := len(p.Engines)
 	f := &cooler{program: p, prices: prices, load: make([]float64, m), excess: make([]float64, m),
 		growth: make([]float64, m), step: make([]float64, m), at: make([]float64, m), matrix: newStepMatrix(m)}
-	for _, s := range p.supply[:len(p.Sources)] {
+	for _, s := range p.supply[:p.capNode(0)] {
 		f.total += max(0, s)
 	}
 	f.gather(nearReach*warmest*p.typical + startError*p.typical)
@@ -172,10 +172,10 @@ func (f *cooler) narrow(width float64) {
 	f.pair, f.col, f.cost, f.flow = f.pair[:n], f.col[:n], f.cost[:n], f.flow[:n]
 }
 
-// choose computes the soft choices at prices, the loads that they make, and how
-// these differ from those asked for.
+// choose computes the soft choices at prices, the loads that they and lower
+// bounds make, and how these differ from those asked for.
 func (f *cooler) choose(prices []float64, t float64) {
-	clear(f.load)
+	copy(f.load, f.supply[f.engine(0):])
 	inverse := 1 / t
 	for i, s := range f.sources {
 		from, to := f.first[i], f.first[i+1]
@@ -241,7 +241,8 @@ func (f *cooler) plan() []model.Flow {
 	for i, s := range f.sources {
 		for j := f.first[i]; j < f.first[i+1]; j++ {
 			if x := f.flow[j]; x > matter*f.supply[s] || x > matter*f.load[f.col[j]] {
-				flows = append(flows, model.Flow{Pair: int(f.pair[j]), RPS: x / f.perRPS[s]})
+				k := int(f.pair[j])
+				flows = append(flows, model.Flow{Pair: k, RPS: x/f.perRPS[s] + f.lower(k)})
 			}
 		}
 	}

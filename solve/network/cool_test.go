@@ -44,6 +44,77 @@ func TestFleetsCool(t *testing.T) {
 	}
 }
 
+// A plan that serves what can be served is a better start than soft choices.
+func TestPlansBeatSoftChoices(t *testing.T) {
+	ctx := context.Background()
+	for _, load := range []float64{0.75, 1.2} {
+		m := fleetgen.Fleet(fleetgen.Config{Sources: 1000, Engines: 1000, Eligible: 0.05, Load: load}, 1)
+		m.Shed = true
+		s, err := Solve(ctx, m, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Solve(ctx, m, Options{Start: s.Flows, Progress: func(stage string) {
+			if stage == "start prices" {
+				t.Errorf("load %g: a solve from its own optimum started cold", load)
+			}
+		}})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Soft choices make room for what lower bounds send.
+func TestCoolBesideMinimums(t *testing.T) {
+	m := fleetgen.Fleet(fleetgen.Config{Sources: 1000, Engines: 1000, Eligible: 0.05, Load: 0.7}, 1)
+	m.Upper, m.Lower = make([]float64, m.Pairs()), make([]float64, m.Pairs())
+	for s := range m.Sources {
+		src := &m.Sources[s]
+		for k := m.Row[s]; k < m.Row[s+1]; k++ {
+			m.Upper[k] = src.DemandRPS
+			if k%3 == 0 {
+				m.Lower[k] = min(0.02*src.DemandRPS, 0.01*m.Engines[m.Col[k]].Limit/src.Work)
+			}
+		}
+	}
+	want, err := Solve(context.Background(), m, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objective(t, m, want)
+	p, err := newProgram(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := p.cool(p.startPrices())
+	if plan == nil {
+		t.Fatal("soft choices did not settle")
+	}
+	astray := make([]float64, len(m.Engines))
+	total, sum := 0.0, 0.0
+	add := func(flows []model.Flow, sign float64) {
+		s := 0
+		for _, f := range flows {
+			for f.Pair >= m.Row[s+1] {
+				s++
+			}
+			astray[m.Col[f.Pair]] += sign * p.aboveLower(f) * m.Sources[s].Work
+		}
+	}
+	add(want.Flows, 1)
+	for _, x := range astray {
+		total += x
+	}
+	add(plan, -1)
+	for _, x := range astray {
+		sum += math.Abs(x)
+	}
+	if sum > 0.05*total {
+		t.Errorf("soft choices put %.3g of the load elsewhere than the optimum", sum/total)
+	}
+}
+
 // On odd fleets soft choices are as good a start as any other.
 func TestOddFleetsCool(t *testing.T) {
 	ctx := context.Background()

@@ -25,7 +25,8 @@ func (a *stepMatrix) set(f *cooler, t float64) {
 	a.cooler, a.inverse = f, 1/t
 	least := ridge * f.total / float64(len(f.Engines)) * a.inverse
 	for e := range a.own {
-		a.own[e] = f.growth[e] + f.load[e]*a.inverse + least
+		chosen := f.load[e] - f.supply[f.engine(int32(e))]
+		a.own[e] = f.growth[e] + chosen*a.inverse + least
 	}
 	copy(a.diag, a.own)
 	for i, s := range f.sources {

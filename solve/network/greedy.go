@@ -56,7 +56,7 @@ func (b *builder) start(prices []float64, long *offers) {
 		b.state[b.bypass[s]].flow += refused
 	}
 	b.addStays()
-	b.span()
+	b.spanTree()
 }
 
 // refused returns which part of the supply of source s the start refuses: those

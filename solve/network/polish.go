@@ -5,10 +5,10 @@ import "math"
 // polisher moves the flows of smooth arcs from the breakpoints of their grids
 // to where their true marginals agree with the prices of the tree.
 //
-// Arcs of one slope in the tree (routes, and engines with a flat profile) fix the differences of prices inside a
-// component; one shift per component is free. The shifts at which the flows
-// F'^-1(price) of the smooth arcs balance what enters each component are the
-// optimum over all flows on the present tree.
+// Arcs of one slope in the tree (routes, and engines with a flat profile) fix the
+// differences of prices inside a component; one shift per component is free. The
+// shifts at which the flows F'^-1(price) of the smooth arcs balance what enters
+// each component are the optimum over all flows on the present tree.
 type polisher struct {
 	*builder
 	curved []int32   // smooth arcs but those of the tree whose slope stays the same

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// span builds a tree as a spanning one over the arcs within their bounds: those
+// spanTree builds a tree as a spanning one over the arcs within their bounds: those
 // of routes before those of engines, large flows and much room before small.
-func (b *builder) span() {
+func (b *builder) spanTree() {
 	var links []link
 	for a := range b.arcs {
 		if l, ok := b.linkOf(int32(a)); ok {
@@ -80,9 +80,9 @@ func (b *builder) isBetween(a int32) bool {
 	if st.cost == nil {
 		return true
 	}
-	_, above, _, _ := st.cost.segment(st.flow, false)
-	_, below, _, _ := st.cost.segment(st.flow, true)
-	return above == below
+	_, below, _, _ := st.cost.segment(st.flow, false)
+	_, above, _, _ := st.cost.segment(st.flow, true)
+	return below == above // the same piece
 }
 
 // sets are disjoint sets of nodes.

@@ -2,6 +2,7 @@ package network
 
 import (
 	"math"
+	"slices"
 
 	"github.com/irb-project/irb/solve/model"
 )
@@ -52,24 +53,30 @@ func (b *builder) startFrom(plan []model.Flow) {
 		gr.fill(int32(s), left[s], nil, math.Inf(-1))
 	}
 	b.addStays()
-	b.span()
+	b.spanTree()
 }
 
-// isWorth reports whether a plan is a good start: it must route most of the work,
-// and where soft choices make a start nearly all of it as it is now.
+// isWorth reports whether a plan is a good start: it must route most of what is
+// to be served, and where soft choices make a start nearly all of it.
 func (p *program) isWorth(plan []model.Flow) bool {
-	planned := make([]float64, len(p.Sources))
+	left := slices.Clone(p.supply[:len(p.Sources)])
+	for i, g := range p.Groups {
+		left[g.Source] += p.supply[p.group(i)]
+	}
+	total := 0.0
+	for _, flow := range left {
+		total += flow
+	}
 	s := 0
 	for _, f := range plan {
 		for f.Pair >= p.Row[s+1] {
 			s++
 		}
-		planned[s] += f.RPS
+		left[s] -= p.aboveLower(f) * p.perRPS[s]
 	}
-	total, stray := 0.0, 0.0
-	for s := range p.Sources {
-		total += p.Sources[s].DemandRPS * p.Sources[s].Work
-		stray += math.Abs(p.Sources[s].DemandRPS-planned[s]) * p.Sources[s].Work
+	stray := 0.0
+	for _, flow := range left {
+		stray += math.Abs(flow)
 	}
 	if p.isCool() && p.Stay == nil {
 		return stray < total*coolStray
@@ -78,12 +85,7 @@ func (p *program) isWorth(plan []model.Flow) bool {
 }
 
 // aboveLower returns the part of a flow that its lower bound does not force.
-func (b *builder) aboveLower(f model.Flow) float64 {
-	if b.Lower == nil {
-		return f.RPS
-	}
-	return max(0, f.RPS-b.Lower[f.Pair])
-}
+func (p *program) aboveLower(f model.Flow) float64 { return max(0, f.RPS-p.lower(f.Pair)) }
 
 // lead makes pair k of source s an arc with as much of flow as there is room
 // for, and returns that.
