@@ -55,8 +55,13 @@ func TestOddFleets(t *testing.T) {
 // The answer does not depend on the number of threads, to the last bit.
 func TestThreadsDoNotMatter(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	for _, load := range []float64{0.75, 1.1} {
-		p := fleetgen.Fleet(fleetgen.Config{Sources: 300, Engines: 250, Eligible: 1, Load: load}, 3)
+	for _, c := range []fleetgen.Config{
+		{Sources: 300, Engines: 250, Eligible: 1, Load: 0.75},
+		{Sources: 300, Engines: 250, Eligible: 1, Load: 1.1},
+		{Sources: 1100, Engines: 900, Eligible: 0.06, Load: 0.5}, // its start cools
+		{Sources: 1100, Engines: 900, Eligible: 0.06, Load: 0.9, Tight: true},
+	} {
+		p := fleetgen.Fleet(c, 3)
 		p.Shed = true
 		var want *model.Solution
 		for _, threads := range []int{1, 2, 8} {
@@ -69,7 +74,7 @@ func TestThreadsDoNotMatter(t *testing.T) {
 				want = got
 			}
 			if !reflect.DeepEqual(got, want) {
-				t.Errorf("load %g: %d threads give another answer than 1", load, threads)
+				t.Errorf("%+v: %d threads give another answer than 1", c, threads)
 			}
 		}
 	}

@@ -51,6 +51,9 @@ func (b *builder) runRough(ctx context.Context) error {
 func (b *builder) rounds(ctx context.Context) error {
 	tolerance, finest := roundTolerance*b.typical, false
 	for round := range maxRounds {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		b.progress(fmt.Sprintf("round %d: %d pivots, %d arcs", round+1, b.steps, len(b.arcs)))
 		touched := round > 0 && round < maxTouches && b.touch(tolerance)
 		if !touched {

@@ -94,6 +94,16 @@ func TestRandomFleets(t *testing.T) {
 	}
 }
 
+// However few pivots there are, a solve ends with its context.
+func TestSolveIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	m := fleetgen.Fleet(fleetgen.Config{Sources: 50, Engines: 50, Eligible: 1, Load: 0.75}, 1)
+	if _, err := Solve(ctx, m, Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v", err)
+	}
+}
+
 // checkCut proves that the sources of e cannot be served: all that they may
 // use is among its engines, whose limits are too small by ShortWork.
 func checkCut(t *testing.T, p *model.Problem, e *model.Infeasible) {
