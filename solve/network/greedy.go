@@ -159,7 +159,7 @@ func (gr *greedy) fill(s int32, left float64, long []offer, rest float64) {
 	for left > 0 {
 		k, price := -1, math.Inf(1)
 		for _, o := range long {
-			if v := gr.CostMs[o.k]*gr.perWork[s] + gr.asking[gr.Col[o.k]]; v < price && gr.roomOf(s, o.k) > 0 {
+			if v := gr.CostMs[o.k]*gr.perWork[s] + gr.asking[gr.Col[o.k]]; v < price && gr.roomOf(s, s, o.k) > 0 {
 				k, price = o.k, v
 			}
 		}
@@ -173,7 +173,7 @@ func (gr *greedy) fill(s int32, left float64, long []offer, rest float64) {
 		if a < 0 {
 			a = gr.addPair(s, k, 0)
 		}
-		flow := gr.route(s, k, a, left)
+		flow := gr.route(s, s, k, a, left)
 		if flow <= 0 {
 			break
 		}
@@ -199,16 +199,16 @@ func (gr *greedy) arcOf(k int) int32 {
 func (gr *greedy) cheapestNow(s int32) int {
 	best, least := -1, math.Inf(1)
 	for k := gr.Row[s]; k < gr.Row[s+1]; k++ {
-		if v := gr.CostMs[k]*gr.perWork[s] + gr.asking[gr.Col[k]]; v < least && gr.roomOf(s, k) > 0 {
+		if v := gr.CostMs[k]*gr.perWork[s] + gr.asking[gr.Col[k]]; v < least && gr.roomOf(s, s, k) > 0 {
 			best, least = k, v
 		}
 	}
 	return best
 }
 
-// roomOf returns how much pair k of source s can take, but for what its engine
-// still takes.
-func (gr *greedy) roomOf(s int32, k int) float64 {
+// roomOf returns how much pair k of source s can take from it or from one of its
+// groups, but for what its engine still takes.
+func (gr *greedy) roomOf(s, from int32, k int) float64 {
 	room := gr.roomAbove(gr.engine(gr.Col[k]))
 	if gr.Upper != nil {
 		room = min(room, gr.upper(s, k))
@@ -216,22 +216,22 @@ func (gr *greedy) roomOf(s int32, k int) float64 {
 			room -= gr.state[a].flow
 		}
 	}
-	for t := gr.tail(s, k); t != s; t = gr.above[t] {
+	for t := gr.tail(s, k); t != from; t = gr.above[t] {
 		room = min(room, gr.room[t])
 	}
 	return room
 }
 
-// route leads up to most over pair k of source s, no more than the engine's
-// next portion, and returns how much it was.
-func (gr *greedy) route(s int32, k int, a int32, most float64) float64 {
+// route leads up to most from source s or one of its groups over pair k, no more
+// than the engine's next portion, and returns how much it was.
+func (gr *greedy) route(s, from int32, k int, a int32, most float64) float64 {
 	e := gr.Col[k]
-	flow := min(most, gr.next[e], gr.roomOf(s, k))
+	flow := min(most, gr.next[e], gr.roomOf(s, from, k))
 	if flow <= 0 {
 		return 0
 	}
 	gr.state[a].flow += flow
-	for t := gr.tail(s, k); t != s; t = gr.above[t] {
+	for t := gr.tail(s, k); t != from; t = gr.above[t] {
 		gr.room[t] -= flow
 		gr.state[gr.ownArc[t]].flow += flow
 	}

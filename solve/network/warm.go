@@ -23,6 +23,7 @@ func (b *builder) startFrom(plan []model.Flow) {
 		}
 	}
 	gr.passSupply()
+	asked := b.asked()
 	left, first := make([]float64, len(b.Sources)), make([]int32, len(b.Sources))
 	next := 0 // in plan
 	for s := range b.Sources {
@@ -35,8 +36,8 @@ func (b *builder) startFrom(plan []model.Flow) {
 		gr.first = int32(len(b.arcs))
 		first[s] = gr.first
 		for _, f := range plan[from:next] {
-			if flow := b.aboveLower(f); flow > 0 && b.supply[s] > 0 {
-				left[s] -= gr.lead(int32(s), f.Pair, min(left[s], flow/total*b.supply[s]))
+			if flow := b.aboveLower(f); flow > 0 && asked[s] > 0 {
+				left[s] -= gr.lead(int32(s), f.Pair, flow/total*asked[s], left[s])
 			}
 		}
 	}
@@ -59,10 +60,7 @@ func (b *builder) startFrom(plan []model.Flow) {
 // isWorth reports whether a plan is a good start: it must route most of what is
 // to be served, and where soft choices make a start nearly all of it.
 func (p *program) isWorth(plan []model.Flow) bool {
-	left := slices.Clone(p.supply[:len(p.Sources)])
-	for i, g := range p.Groups {
-		left[g.Source] += p.supply[p.group(i)]
-	}
+	left := p.asked()
 	total := 0.0
 	for _, flow := range left {
 		total += flow
@@ -84,16 +82,33 @@ func (p *program) isWorth(plan []model.Flow) bool {
 	return stray < total/2
 }
 
+// asked returns what sources feed in, with what minimums of their groups do.
+func (p *program) asked() []float64 {
+	flow := slices.Clone(p.supply[:len(p.Sources)])
+	for i, g := range p.Groups {
+		flow[g.Source] += p.supply[p.group(i)]
+	}
+	return flow
+}
+
 // aboveLower returns the part of a flow that its lower bound does not force.
 func (p *program) aboveLower(f model.Flow) float64 { return max(0, f.RPS-p.lower(f.Pair)) }
 
 // lead makes pair k of source s an arc with as much of flow as there is room
-// for, and returns that.
-func (gr *greedy) lead(s int32, k int, flow float64) float64 {
+// for: what minimums of its groups feed in first, then up to left of the source's
+// own. It returns how much of its own it was.
+func (gr *greedy) lead(s int32, k int, flow, left float64) float64 {
 	if !(flow > 0) || gr.sinks[gr.Col[k]] == nil {
 		return 0
 	}
-	return gr.route(s, k, gr.addPair(s, k, 0), flow)
+	a := gr.addPair(s, k, 0)
+	for t := gr.tail(s, k); t != s; t = gr.above[t] {
+		waits := &gr.state[gr.bypass[t]].flow
+		sent := gr.route(s, t, k, a, min(flow, *waits))
+		*waits -= sent
+		flow -= sent
+	}
+	return gr.route(s, s, k, a, min(flow, left))
 }
 
 // previous returns the flows of the plan before, scaled to present demand: what

@@ -72,6 +72,32 @@ func TestStartDoesNotMatter(t *testing.T) {
 	}
 }
 
+// What minimums of groups feed in starts on the routes of the plan, too.
+func TestWarmWithMinimums(t *testing.T) {
+	p := fleetgen.Fleet(fleetgen.Config{Sources: 100, Engines: 100, Eligible: 0.5, Load: 0.5}, 7)
+	for s := range p.Sources {
+		col, demand := p.Col[p.Row[s]:p.Row[s+1]], p.Sources[s].DemandRPS
+		half := len(col) / 2
+		p.Groups = append(p.Groups,
+			model.Group{Name: "outer", Source: s, Engines: col[:half], MinRPS: 0.25 * demand, MaxRPS: 0.5 * demand},
+			model.Group{Name: "inner", Source: s, Engines: col[:half/2], MinRPS: 0.125 * demand, MaxRPS: 0.5 * demand})
+	}
+	cold, err := Solve(context.Background(), p, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	warm, err := Solve(context.Background(), p, Options{Start: cold.Flows})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := objective(t, p, warm), objective(t, p, cold); !(math.Abs(got-want) <= 1e-9*want) {
+		t.Errorf("objective %.12g, without a start %.12g", got, want)
+	}
+	if warm.Iterations > cold.Iterations/10 {
+		t.Errorf("%d pivots from the optimum, %d from nothing", warm.Iterations, cold.Iterations)
+	}
+}
+
 // foundWarm are odd fleets of which a tiny source was served too little, or as
 // fairly as rounding lets it be.
 var foundWarm = []uint64{30975, 68902, 95203, 6670}
