@@ -44,8 +44,8 @@ const usedShare = 1e-9
 // FindBreakEvens searches, by solving again, in both directions for latency,
 // demand and capacity. The use of a pair falls with its own round trip without
 // exception; with demand and capacity it may come and go, and the flip found
-// is the nearest to within the steps of the search, which double. Where costs
-// tie, several plans are best, and whether the one found uses the pair is a
+// is the nearest to within the steps of the search, which begin where CLP's
+// ranges put the first flip, if they do, and double. Where costs tie, several plans are best, and whether the one found uses the pair is a
 // matter of choice; only its own round trip parts them for sure.
 func FindBreakEvens(ctx context.Context, fleet *model.Fleet, opts solve.Options, cluster, class, engine string) (*BreakEvens, error) {
 	demand := slices.IndexFunc(fleet.Demand, func(d model.Demand) bool { return d.Cluster == cluster && d.Class == class })
