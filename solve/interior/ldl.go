@@ -17,15 +17,16 @@ type normal struct {
 	diagonal  []int   // position of each diagonal entry
 	positions []int32 // of each product of two entries of a column of A, in order
 
-	parent  []int32 // elimination tree
-	lStart  []int
-	lIndex  []int32
-	lValue  []float64
-	d       []float64
-	filled  []int // entries of each column of L so far
-	flag    []int32
-	pattern []int32
-	work    []float64
+	lStart []int
+	lIndex []int32
+	lValue []float64
+	d      []float64
+	// Row k of L has its nonzeros in columns rowColumn[rowStart[k]:rowStart[k+1]],
+	// in topological order, at those positions of lValue.
+	rowStart  []int
+	rowColumn []int32
+	rowAt     []int
+	work      []float64
 }
 
 // newNormal analyses A with rows rows; column j has the rows
@@ -95,23 +96,32 @@ func (m *normal) locate(start []int, index []int32) {
 	}
 }
 
-// analyse builds the elimination tree and the room of L.
+// analyse finds the nonzeros of L by the elimination tree: those of row k are
+// what the columns of row k of M reach in it.
 func (m *normal) analyse() {
-	m.parent = make([]int32, m.n)
-	m.flag = make([]int32, m.n)
+	parent, flag, path := make([]int32, m.n), make([]int32, m.n), make([]int32, m.n)
 	counts := make([]int, m.n)
+	m.rowStart = make([]int, m.n+1)
 	for k := range m.n {
-		m.parent[k] = -1
-		m.flag[k] = int32(k)
+		parent[k], flag[k] = -1, int32(k)
+		top := m.n
 		for _, i := range m.rowIndex[m.colStart[k]:m.diagonal[k]] {
-			for ; m.flag[i] != int32(k); i = m.parent[i] {
-				if m.parent[i] < 0 {
-					m.parent[i] = int32(k)
+			length := 0
+			for ; flag[i] != int32(k); i = parent[i] {
+				if parent[i] < 0 {
+					parent[i] = int32(k)
 				}
 				counts[i]++
-				m.flag[i] = int32(k)
+				path[length], flag[i] = i, int32(k)
+				length++
+			}
+			for length > 0 {
+				top, length = top-1, length-1
+				path[top] = path[length]
 			}
 		}
+		m.rowColumn = append(m.rowColumn, path[top:]...)
+		m.rowStart[k+1] = len(m.rowColumn)
 	}
 	m.lStart = make([]int, m.n+1)
 	for k, c := range counts {
@@ -119,9 +129,16 @@ func (m *normal) analyse() {
 	}
 	m.lIndex = make([]int32, m.lStart[m.n])
 	m.lValue = make([]float64, m.lStart[m.n])
+	m.rowAt = make([]int, m.lStart[m.n])
+	next := slices.Clone(m.lStart[:m.n])
+	for k := range m.n {
+		for q := m.rowStart[k]; q < m.rowStart[k+1]; q++ {
+			i := m.rowColumn[q]
+			m.rowAt[q], m.lIndex[next[i]] = next[i], int32(k)
+			next[i]++
+		}
+	}
 	m.d = make([]float64, m.n)
-	m.filled = make([]int, m.n)
-	m.pattern = make([]int32, m.n)
 	m.work = make([]float64, m.n)
 }
 
@@ -146,22 +163,23 @@ func (m *normal) assemble(start []int, entries, theta []float64) {
 // refinement makes good.
 func (m *normal) factor(tiny float64) {
 	for k := range m.n {
-		top := m.reach(k)
+		for p := m.colStart[k]; p < m.diagonal[k]; p++ {
+			m.work[m.rowIndex[p]] += m.value[p]
+		}
 		d := m.value[m.diagonal[k]]
 		floor := tiny * d
-		for _, i := range m.pattern[top:m.n] {
+		for q := m.rowStart[k]; q < m.rowStart[k+1]; q++ {
+			i, at := m.rowColumn[q], m.rowAt[q]
 			yi := m.work[i]
 			m.work[i] = 0
-			end := m.lStart[i] + m.filled[i]
-			index, values := m.lIndex[m.lStart[i]:end], m.lValue[m.lStart[i]:end]
+			values := m.lValue[m.lStart[i]:at]
+			index := m.lIndex[m.lStart[i]:at][:len(values)]
 			for p, r := range index {
 				m.work[r] -= values[p] * yi
 			}
 			l := yi / m.d[i]
 			d -= l * yi
-			m.lIndex[end] = int32(k)
-			m.lValue[end] = l
-			m.filled[i]++
+			m.lValue[at] = l
 		}
 		if !(d > floor) {
 			d = floor
@@ -171,30 +189,6 @@ func (m *normal) factor(tiny float64) {
 		}
 		m.d[k] = d
 	}
-}
-
-// reach scatters column k of M and lists row k of L's nonzeros in topological
-// order as pattern[top:].
-func (m *normal) reach(k int) (top int) {
-	top = m.n
-	m.flag[k] = int32(k)
-	m.filled[k] = 0
-	for p := m.colStart[k]; p < m.diagonal[k]; p++ {
-		i := m.rowIndex[p]
-		m.work[i] += m.value[p]
-		length := 0
-		for ; m.flag[i] != int32(k); i = m.parent[i] {
-			m.pattern[length] = i
-			length++
-			m.flag[i] = int32(k)
-		}
-		for length > 0 {
-			top--
-			length--
-			m.pattern[top] = m.pattern[length]
-		}
-	}
-	return top
 }
 
 // solve solves M x = b in place.
