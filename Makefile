@@ -44,15 +44,18 @@ static: ## The agent without cgo; irbctl without CLP
 	CGO_ENABLED=0 $(GO) build -o bin/irb-agent-static ./cmd/irb-agent && rm bin/irb-agent-static
 	CGO_ENABLED=0 $(GO) build -o bin/irbctl-nocgo ./cmd/irbctl && bin/irbctl-nocgo version && rm bin/irbctl-nocgo
 
+# Before Go 1.27 the end of the time can itself be reported as a failure (Go issue
+# 75804); such a test runs again by count, which no clock ends.
 fuzz: ## Every fuzz test, FUZZTIME each
 	@.ci/setup
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf $$dir' EXIT; \
+	run() { (cd $$package && $$dir/fuzz -test.run '^$$' -test.fuzz "^$$name\$$" -test.fuzztime $$1 \
+		-test.fuzzminimizetime 1x -test.fuzzcachedir $$dir/found) >$$dir/log 2>&1; }; \
 	for package in $$(git grep -l '^func Fuzz' -- '*_test.go' | xargs -n1 dirname | sort -u); do \
 		$(GO) test -c -fuzz=Fuzz -o $$dir/fuzz ./$$package; \
 		for name in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$package/*_test.go | sed 's/func //'); do \
 			echo "fuzz $$package $$name"; \
-			(cd $$package && $$dir/fuzz -test.run '^$$' -test.fuzz "^$$name\$$" -test.fuzztime $(FUZZTIME) \
-				-test.fuzzminimizetime 1x -test.fuzzcachedir $$dir/found) >$$dir/log 2>&1 || { cat $$dir/log; exit 1; }; \
+			run $(FUZZTIME) || { grep -q 'context deadline exceeded' $$dir/log && run 1000x; } || { cat $$dir/log; exit 1; }; \
 		done; \
 	done
 
