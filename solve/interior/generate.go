@@ -17,7 +17,7 @@ const (
 
 	// A rough round ends at roughGap, likewise in units of worth. Rough rounds
 	// end when less than roughMissing of the pairs were missing.
-	roughGap     = 0.02
+	roughGap     = 0.01
 	roughMissing = 0.1
 	maxRough     = 8
 
